@@ -1,0 +1,76 @@
+import { parse as bytesOfUuid, v5 as uuidv5 } from "uuid";
+import { isoFromMicros } from "../../common/clock.ts";
+import { PoisonRecordError } from "../../common/errors.ts";
+import type { BatchContext, Codec, Headers, OutgoingRecord, RecordProducer } from "../../common/kafka/contracts.ts";
+import type { TopicDefinition, Topics } from "../../common/kafka/topics.ts";
+import type { RefreshCompleted, TokenState } from "../../common/messages/records.ts";
+import type { Publisher } from "../core/ports.ts";
+
+export interface PublisherParts {
+  readonly codec: Codec;
+  readonly topics: Pick<Topics, "tokenState" | "refreshCompleted">;
+  /** Of its own: a refresh that is complete does not wait behind the states of other partitions. */
+  readonly states: RecordProducer;
+  readonly completions: RecordProducer;
+}
+
+type Lease = Pick<BatchContext, "signal" | "mayAct">;
+
+export function createPublisher({ codec, topics, states, completions }: PublisherParts): Publisher {
+  return {
+    publishStates: (values, lease) =>
+      deliver(
+        states,
+        values.map((value) => stateRecord(topics.tokenState, value, codec)),
+        lease,
+      ),
+    publishCompletions: (values, lease) =>
+      deliver(
+        completions,
+        values.map((value) => completionRecord(topics.refreshCompleted, value, codec)),
+        lease,
+      ),
+  };
+}
+
+async function deliver(producer: RecordProducer, records: readonly OutgoingRecord[], lease: Lease): Promise<void> {
+  if (records.length === 0) return;
+  const results = await producer.deliver(records, { signal: lease.signal, mayAct: lease.mayAct });
+  const refused = results.find((result) => !result.ok);
+  // The fetcher's cap on bodies is an eighth of what the topic takes: this is a topic with somebody else's settings.
+  if (refused !== undefined) throw new PoisonRecordError(`cannot be published: ${refused.message}`);
+}
+
+function stateRecord(topic: TopicDefinition, state: TokenState, codec: Codec): OutgoingRecord {
+  const key = `${state.collection_address}:${state.token_id}`;
+  return {
+    topic: topic.name,
+    key,
+    value: codec.encode(topic.name, state),
+    headers: cloudEvent(topic, `token.state:${key}:${state.version}`, state.refreshed_at),
+  };
+}
+
+function completionRecord(topic: TopicDefinition, completion: RefreshCompleted, codec: Codec): OutgoingRecord {
+  return {
+    topic: topic.name,
+    key: completion.refresh_id,
+    value: codec.encode(topic.name, completion),
+    headers: cloudEvent(topic, `refresh.completed:${completion.refresh_id}`, completion.completed_at),
+  };
+}
+
+/** Part of every ce_id: never changed, or a replay after an update would be taken for news. */
+const idNamespace = bytesOfUuid("82122cfe-f872-409a-9cf6-32340e45358b");
+
+/** CloudEvents 1.0, Kafka protocol binding, binary content mode. Id and time come from the content: a replay has the same. */
+function cloudEvent(topic: TopicDefinition, name: string, timeMicros: number): Headers {
+  return {
+    ce_specversion: "1.0",
+    ce_id: uuidv5(name, idNamespace),
+    ce_source: "/asset-metadata-refresh",
+    ce_type: topic.baseName.replace(/^public\./, ""),
+    ce_time: isoFromMicros(timeMicros),
+    "content-type": "application/avro",
+  };
+}

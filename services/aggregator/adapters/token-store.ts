@@ -1,0 +1,89 @@
+import { concurrently } from "../../common/cassandra/parallel.ts";
+import type { Cassandra, Row, Statement } from "../../common/cassandra/session.ts";
+import { bucketOf } from "../../common/messages/token-id.ts";
+import type { TokenWrite } from "../core/plan.ts";
+import type { TokenAddress, TokenStore } from "../core/ports.ts";
+import { groupBySize } from "../core/size-groups.ts";
+import type { TokenHead } from "../core/token.ts";
+import type { DurableWrite } from "./durable-write.ts";
+
+const selectHeads =
+  "SELECT token_id, version, content_hash, previous_hash FROM tokens WHERE collection_address = ? AND bucket = ? AND token_id IN ?";
+const updateContent =
+  "UPDATE tokens USING TIMESTAMP ? SET metadata = ?, content_hash = ?, previous_hash = ?, version = ?, refreshed_at = ?, refresh_id = ? WHERE collection_address = ? AND bucket = ? AND token_id = ?";
+const updateRefreshed =
+  "UPDATE tokens USING TIMESTAMP ? SET refreshed_at = ?, refresh_id = ? WHERE collection_address = ? AND bucket = ? AND token_id = ?";
+
+/** README, Decisions: within one partition, up to 512 KiB, rows over 32 KiB alone. 50 to 100 rows is where batches are fastest. */
+const batchLimits = { maxBytes: 512 * 1024, maxCount: 100, aloneBytes: 32 * 1024 };
+/** What a row holds besides the text of its metadata. */
+const rowOverheadBytes = 512;
+const requestsAtOnce = 32;
+
+/** Rows of `tokens`, in buckets of up to 256 neighbours. Written with the outcome's version as timestamp: the newest wins. */
+export function createTokenStore(cassandra: Pick<Cassandra, "read" | "batch">, untilDurable: DurableWrite): TokenStore {
+  return {
+    async load(tokens) {
+      const heads = new Map<string, TokenHead>();
+      await concurrently(
+        requestsAtOnce,
+        byBucket(tokens, (token) => token),
+        async ({ collection, bucket, items }) => {
+          const ids = items.map(({ token_id }) => token_id);
+          for (const row of await cassandra.read(selectHeads, [collection, bucket, ids])) {
+            if (row.version !== null) heads.set(`${collection}:${row.token_id}`, headOf(row));
+          }
+        },
+      );
+      return heads;
+    },
+    async write(writes, signal) {
+      const batches = byBucket(writes, ({ outcome }) => outcome.record).flatMap(({ bucket, items }) =>
+        groupBySize(items, bytesOf, batchLimits).map((group) => group.map((write) => statementOf(write, bucket))),
+      );
+      await concurrently(requestsAtOnce, batches, (batch) => untilDurable(() => cassandra.batch(batch), signal));
+    },
+  };
+}
+
+interface Bucket<T> {
+  readonly collection: string;
+  readonly bucket: string;
+  readonly items: T[];
+}
+
+function byBucket<T>(items: readonly T[], addressOf: (item: T) => TokenAddress): Bucket<T>[] {
+  const buckets = new Map<string, Bucket<T>>();
+  for (const item of items) {
+    const { collection_address: collection, token_id } = addressOf(item);
+    const bucket = bucketOf(token_id);
+    const key = `${collection}:${bucket}`;
+    const known = buckets.get(key);
+    if (known === undefined) buckets.set(key, { collection, bucket, items: [item] });
+    else known.items.push(item);
+  }
+  return [...buckets.values()];
+}
+
+/** The registry's cell alone makes a row without a version: such a token has no content. */
+function headOf(row: Row): TokenHead {
+  return {
+    version: Number(row.version),
+    contentHash: String(row.content_hash),
+    previousHash: String(row.previous_hash),
+  };
+}
+
+function bytesOf({ outcome, content }: TokenWrite): number {
+  return rowOverheadBytes + (content === null ? 0 : outcome.bytes);
+}
+
+function statementOf({ outcome: { version, record }, content }: TokenWrite, bucket: string): Statement {
+  const who = [record.created_at, record.refresh_id, record.collection_address, bucket, record.token_id];
+  if (content === null) return { query: updateRefreshed, params: [version, ...who] };
+  const { metadata, head } = content;
+  return {
+    query: updateContent,
+    params: [version, metadata, head.contentHash, head.previousHash, head.version, ...who],
+  };
+}

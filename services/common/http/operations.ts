@@ -1,0 +1,44 @@
+import { createServer, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Health } from "../lifecycle/context.ts";
+import type { Metrics } from "../metrics/metrics.ts";
+
+/** /livez, /readyz, /startupz and /metrics, on a port of their own. */
+export class OperationsServer {
+  readonly #server: Server;
+
+  constructor(health: Health, metrics: Metrics) {
+    this.#server = createServer(async (request, response) => {
+      const path = request.url?.split("?", 1)[0];
+      if (path === "/livez") return report(response, await health.live());
+      if (path === "/readyz") return report(response, await health.ready());
+      if (path === "/startupz") return report(response, health.started ? {} : { service: "starting" });
+      if (path === "/metrics") {
+        const { contentType, body } = await metrics.text();
+        return void response.writeHead(200, { "content-type": contentType }).end(body);
+      }
+      response.writeHead(404).end();
+    });
+  }
+
+  /** Resolves with the port that was bound; rejects when it is taken. */
+  listen(host: string, port: number): Promise<number> {
+    return new Promise((resolve, reject) => {
+      this.#server.once("error", reject);
+      this.#server.listen(port, host, () => resolve((this.#server.address() as AddressInfo).port));
+    });
+  }
+
+  close(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#server.close(() => resolve());
+      this.#server.closeAllConnections();
+    });
+  }
+}
+
+function report(response: ServerResponse, failing: Record<string, string>): void {
+  const well = Object.keys(failing).length === 0;
+  response.writeHead(well ? 200 : 503, { "content-type": "application/json" });
+  response.end(JSON.stringify(well ? { status: "ok" } : { status: "failing", failing }));
+}

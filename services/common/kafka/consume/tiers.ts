@@ -1,0 +1,95 @@
+import type { Clock } from "../../clock.ts";
+import type { Histogram, Metrics } from "../../metrics/metrics.ts";
+import type { BrokerClock } from "../../retry/broker-clock.ts";
+import { HeldRecords } from "../../retry/delay-tier.ts";
+import type { TopicPartition } from "../contracts.ts";
+import type { TopicDefinition } from "../topics.ts";
+import { PartitionMap } from "./partition-map.ts";
+
+/** What is known of the broker's clock may grow while records wait. */
+const longestNapMs = 250;
+
+export interface TiersOptions<R> {
+  readonly tiers: readonly TopicDefinition[];
+  readonly brokerClock: BrokerClock;
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+  /** Takes over due records of one partition, in order. */
+  readonly release: (partition: TopicPartition, records: readonly R[], highWatermark: number) => void;
+  /** Due records wait on while there is none. */
+  readonly hasRoom: () => boolean;
+  /** Nothing is held of the partition any more. */
+  readonly onEmpty: (partition: TopicPartition) => void;
+}
+
+interface Held<R extends { readonly timestampMs: number }> {
+  readonly records: HeldRecords<R>;
+  highWatermark: number;
+}
+
+/** The fetched records of the delay tiers, released when they are due on the broker's clock: never early. */
+export class Tiers<R extends { readonly timestampMs: number }> {
+  readonly #options: TiersOptions<R>;
+  readonly #delays: ReadonlyMap<string, number>;
+  readonly #lateness: Histogram;
+  readonly #held = new PartitionMap<Held<R>>();
+  #timer: NodeJS.Timeout | undefined;
+  #stopped = false;
+
+  constructor(options: TiersOptions<R>) {
+    this.#options = options;
+    this.#delays = new Map(options.tiers.map(({ name, delayMs }) => [name, delayMs ?? 0]));
+    const help = "From the instant a record of a delay tier was due to its release";
+    this.#lateness = options.metrics.duration("retry_lateness_seconds", help, {});
+  }
+
+  has(topic: string): boolean {
+    return this.#delays.has(topic);
+  }
+
+  hold(partition: TopicPartition, records: readonly R[], highWatermark: number): void {
+    const fresh = { records: new HeldRecords<R>(this.#delays.get(partition.topic) ?? 0), highWatermark };
+    const held = this.#held.get(partition) ?? fresh;
+    this.#held.set(partition, held);
+    held.records.hold(records);
+    held.highWatermark = highWatermark;
+    this.#arm();
+  }
+
+  drop(partition: TopicPartition): void {
+    this.#held.delete(partition);
+  }
+
+  /** Nothing is released any more. */
+  stop(): void {
+    this.#stopped = true;
+    clearTimeout(this.#timer);
+  }
+
+  #releaseDue(): void {
+    const nowMs = this.#nowMs();
+    for (const [partition, held] of [...this.#held]) {
+      if (nowMs === undefined || this.#stopped || !this.#options.hasRoom()) break;
+      const lateMs = nowMs - (held.records.nextDueMs ?? nowMs);
+      const due = held.records.release(nowMs);
+      if (due.length === 0) continue;
+      this.#lateness.observe(lateMs / 1000);
+      if (held.records.size === 0) this.#held.delete(partition);
+      this.#options.release(partition, due, held.highWatermark);
+      if (held.records.size === 0) this.#options.onEmpty(partition);
+    }
+    this.#arm();
+  }
+
+  #arm(): void {
+    clearTimeout(this.#timer);
+    if (this.#held.size === 0 || this.#stopped) return;
+    const nextMs = Math.min(...[...this.#held].map(([, { records }]) => records.nextDueMs ?? Number.POSITIVE_INFINITY));
+    const napMs = Math.ceil(nextMs - (this.#nowMs() ?? Number.NEGATIVE_INFINITY));
+    this.#timer = setTimeout(() => this.#releaseDue(), Math.max(1, Math.min(napMs, longestNapMs)));
+  }
+
+  #nowMs(): number | undefined {
+    return this.#options.brokerClock.nowMs(this.#options.clock.monotonicMs());
+  }
+}

@@ -1,0 +1,88 @@
+import { LRUCache } from "lru-cache";
+import type { Clock } from "../../common/clock.ts";
+import type { CallResult } from "../core/results.ts";
+import { type ConnectorOptions, createConnect } from "./connector.ts";
+import { Deadlines } from "./deadlines.ts";
+import { Exchange, type ExchangeSurroundings } from "./exchange.ts";
+import { type Connection, OriginPool } from "./origin-pool.ts";
+
+export interface MetadataApiOptions extends ConnectorOptions {
+  readonly clock: Clock;
+  /** Over name, connection, headers and body together. */
+  readonly timeoutMs: number;
+  readonly bodyCapBytes: number;
+}
+
+export interface Call {
+  readonly projectId: number;
+  readonly origin: string;
+  /** Path of the token, beginning with a slash. */
+  readonly path: string;
+}
+
+/** The calls to the projects' Metadata APIs: README, The call to the Metadata API. */
+export interface MetadataApi {
+  /** Never rejects: whatever goes wrong is a result. */
+  call(call: Call): Promise<CallResult>;
+  readonly underWay: number;
+  /** Bytes of the bodies of the calls under way. */
+  readonly heldBytes: number;
+  /** Idle connections at once, the others when their calls end. */
+  close(): void;
+}
+
+const headers = ["accept", "application/json", "accept-encoding", "identity", "user-agent", "asset-metadata-refresh/1"];
+
+/** A pool serves one project and one origin: what a host answers out of turn on a connection can reach no other project. */
+const rememberedPools = 1_000;
+
+export function createMetadataApi(options: MetadataApiOptions): MetadataApi {
+  const pools = new LRUCache<string, OriginPool>({ max: rememberedPools, dispose: (pool) => pool.close() });
+  const deadlines = new Deadlines<Exchange>(options.timeoutMs, options.clock);
+  let heldBytes = 0;
+
+  const poolOf = ({ projectId, origin }: Call): OriginPool => {
+    const key = `${projectId} ${origin}`;
+    const known = pools.get(key);
+    if (known !== undefined) return known;
+    const created = new OriginPool(origin, createConnect(options));
+    pools.set(key, created);
+    return created;
+  };
+  const surroundings = (
+    pool: OriginPool,
+    connection: Connection,
+    resolve: (result: CallResult) => void,
+  ): ExchangeSurroundings => ({
+    clock: options.clock,
+    bodyCapBytes: options.bodyCapBytes,
+    isLate: (exchange) => deadlines.isLate(exchange),
+    held: (bytes) => {
+      heldBytes += bytes;
+    },
+    settled: (exchange, result, sound) => {
+      deadlines.end(exchange);
+      if (sound) pool.giveBack(connection);
+      else connection.destroy();
+      resolve(result);
+    },
+  });
+
+  return {
+    call: (call) =>
+      new Promise((resolve) => {
+        const pool = poolOf(call);
+        const connection = pool.take();
+        const exchange = new Exchange(surroundings(pool, connection, resolve));
+        deadlines.start(exchange);
+        connection.client.dispatch({ method: "GET", path: call.path, headers }, exchange);
+      }),
+    get underWay() {
+      return deadlines.size;
+    },
+    get heldBytes() {
+      return heldBytes;
+    },
+    close: () => pools.clear(),
+  };
+}

@@ -1,0 +1,65 @@
+import { microsFromMs } from "../../common/clock.ts";
+import { AbandonedError } from "../../common/errors.ts";
+import type { BatchHandler } from "../../common/kafka/contracts.ts";
+import type { RefreshRequested } from "../../common/messages/records.ts";
+import type { HandOver, ReadDone, ReadRegistered, WriteRefresh } from "./ports.ts";
+import { checkRefresh } from "./record-check.ts";
+import { missingOrdinals, splitRefresh } from "./split.ts";
+
+export interface RefreshHandlerParts {
+  readonly writeRefresh: WriteRefresh;
+  readonly readDone: ReadDone;
+  readonly readRegistered: ReadRegistered;
+  readonly handOver: HandOver;
+  readonly nowMs: () => number;
+  readonly retentionMicros: number;
+  readonly report: (event: RefreshEvent) => void;
+}
+
+/**
+ * - split: tokens handed over. completed: a redelivery of a refresh that has ended.
+ * - expired: older than its rows are kept, as after a reset to the start of the topic: tokens called anew would end it twice.
+ */
+export interface RefreshEvent {
+  readonly result: "split" | "completed" | "expired";
+  readonly refresh: RefreshRequested;
+  readonly requestedCount: number;
+  readonly notFoundCount: number;
+}
+
+/** Splits accepted refreshes, one after the other; each is acknowledged whole before the next begins. */
+export function createRefreshHandler(parts: RefreshHandlerParts): BatchHandler<RefreshRequested> {
+  return async (records, { signal }) => {
+    // All of them first: a poisoned one has the batch cut up and given again, and the others must not be split twice for it.
+    for (const { value } of records) checkRefresh(value);
+    for (const { value } of records) {
+      if (signal.aborted) throw new AbandonedError("the partition was given up between two refreshes");
+      parts.report(await handleRefresh(parts, value, signal));
+    }
+  };
+}
+
+async function handleRefresh(parts: RefreshHandlerParts, refresh: RefreshRequested, signal: AbortSignal): Promise<RefreshEvent> {
+  const nothing = { refresh, requestedCount: 0, notFoundCount: 0 };
+  if (microsFromMs(parts.nowMs()) >= refresh.requested_at + parts.retentionMicros) return { result: "expired", ...nothing };
+  const [done, isKnown] = await Promise.all([
+    parts.readDone(refresh.refresh_id),
+    knownTokens(parts.readRegistered, refresh),
+    parts.writeRefresh(refresh),
+  ]);
+  const ordinals = missingOrdinals(refresh.token_ids.length, done);
+  if (ordinals.length === 0) return { result: "completed", ...nothing };
+  const { requested, outcomes } = splitRefresh(refresh, { ordinals, isKnown, emission: 1 });
+  await parts.handOver({ requested, outcomes, check: { check: 1, emission: 1, refresh } }, signal);
+  return { result: "split", refresh, requestedCount: requested.length, notFoundCount: outcomes.length };
+}
+
+/** With the policy `open` every token exists and nothing is read. */
+export async function knownTokens(
+  readRegistered: ReadRegistered,
+  refresh: RefreshRequested,
+): Promise<(tokenId: string) => boolean> {
+  if (refresh.token_policy === "open") return () => true;
+  const registered = await readRegistered(refresh.collection_address, refresh.token_ids);
+  return (tokenId) => registered.has(tokenId);
+}

@@ -1,0 +1,217 @@
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { Worker } from "node:worker_threads";
+import { afterEach, describe, expect, it } from "vitest";
+import { waitFor } from "../../../support/wait-for.ts";
+import { failureOf, guardedApi } from "./guarded-api.ts";
+import { answerOf, type RawAnswer, type RawServer, startRawServer } from "./raw-server.ts";
+
+const closing: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+});
+
+async function server(answer: RawAnswer): Promise<RawServer> {
+  const started = await startRawServer(answer);
+  closing.push(() => started.close());
+  return started;
+}
+
+function api(...options: Parameters<typeof guardedApi>) {
+  const created = guardedApi(...options);
+  closing.push(() => created.close());
+  return created;
+}
+
+const numbered: RawAnswer = (socket, requestNumber) => void socket.write(answerOf(`{"request":${requestNumber}}`));
+const open = (raw: RawServer, count: number) =>
+  waitFor(
+    "open connections",
+    () => raw.openCount,
+    (open) => open === count,
+  );
+
+describe("a call", () => {
+  it("asks for the token's JSON, uncompressed, under a fixed name, and for nothing else", async () => {
+    const raw = await server(numbered);
+    await api().call({ projectId: 1, origin: raw.origin, path: "/tokens/42" });
+    expect(raw.requests[0]?.split("\r\n").sort()).toEqual(
+      [
+        "GET /tokens/42 HTTP/1.1",
+        `host: 127.0.0.1:${raw.port}`,
+        "connection: keep-alive",
+        "accept: application/json",
+        "accept-encoding: identity",
+        "user-agent: asset-metadata-refresh/1",
+      ].sort(),
+    );
+  });
+
+  it("keeps the body to the letter, with the SHA-256 of its bytes", async () => {
+    const text = '{ "name" : "\\u00e9 é",\n "n": 1.0 }';
+    const raw = await server((socket) => void socket.write(answerOf(text)));
+    const contentHash = createHash("sha256").update(text).digest("hex");
+    expect(await api().call({ projectId: 1, origin: raw.origin, path: "/1" })).toMatchObject({ ok: true, text, contentHash });
+  });
+
+  it("puts a body together that comes in pieces, in the middle of characters too", async () => {
+    const text = `{"name":"${"é€🗡".repeat(500)}"}`;
+    const bytes = answerOf(text);
+    const raw = await server((socket) => {
+      for (let at = 0; at < bytes.length; at += 7) socket.write(bytes.subarray(at, at + 7));
+    });
+    expect(await api().call({ projectId: 1, origin: raw.origin, path: "/1" })).toMatchObject({ ok: true, text });
+  });
+});
+
+describe("connections", () => {
+  it("serve one call after the other", async () => {
+    const raw = await server(numbered);
+    const calls = api();
+    for (let number = 1; number <= 10; number++) {
+      const result = await calls.call({ projectId: 1, origin: raw.origin, path: `/${number}` });
+      expect(result).toMatchObject({ ok: true, text: `{"request":${number}}` });
+    }
+    expect(raw.connectionCount).toBe(1);
+  });
+
+  it("are as many as the calls under way", async () => {
+    const raw = await server((socket) => void setTimeout(() => socket.write(answerOf("{}")), 20));
+    const calls = api();
+    await Promise.all(
+      Array.from({ length: 8 }, async () => {
+        for (let number = 0; number < 5; number++) await calls.call({ projectId: 1, origin: raw.origin, path: "/1" });
+      }),
+    );
+    expect(raw.connectionCount).toBe(8);
+  });
+
+  it("are never shared between projects, even to one origin", async () => {
+    const raw = await server(numbered);
+    const calls = api();
+    await calls.call({ projectId: 1, origin: raw.origin, path: "/1" });
+    await calls.call({ projectId: 2, origin: raw.origin, path: "/1" });
+    expect(raw.connectionCount).toBe(2);
+  });
+
+  it("survive an answer such as 404, and serve the next call", async () => {
+    const raw = await server((socket) => void socket.write(answerOf("no", "404 Not Found")));
+    const calls = api();
+    await calls.call({ projectId: 1, origin: raw.origin, path: "/1" });
+    await calls.call({ projectId: 1, origin: raw.origin, path: "/2" });
+    expect(raw.connectionCount).toBe(1);
+  });
+
+  it("are opened anew when the host closes one after each answer", async () => {
+    const raw = await server(
+      (socket, number) => void socket.end(answerOf(`{"request":${number}}`, "200 OK", "connection: close\r\n")),
+    );
+    const calls = api();
+    for (let number = 1; number <= 5; number++) {
+      const result = await calls.call({ projectId: 1, origin: raw.origin, path: "/1" });
+      expect(result).toMatchObject({ ok: true, text: `{"request":${number}}` });
+    }
+    expect(raw.connectionCount).toBe(5);
+  });
+
+  it("are closed after a second without a call, whatever the host offers", async () => {
+    const raw = await server((socket) => void socket.write(answerOf("{}", "200 OK", "keep-alive: timeout=600\r\n")));
+    const calls = api();
+    await calls.call({ projectId: 1, origin: raw.origin, path: "/1" });
+    expect(raw.openCount).toBe(1);
+    await open(raw, 0);
+    expect(await calls.call({ projectId: 1, origin: raw.origin, path: "/2" })).toMatchObject({ ok: true });
+  });
+
+  it("are closed with the service", async () => {
+    const raw = await server(numbered);
+    const calls = guardedApi();
+    await calls.call({ projectId: 1, origin: raw.origin, path: "/1" });
+    calls.close();
+    await open(raw, 0);
+  });
+
+  it.each([
+    ["in one piece with the answer, the next call at once", 0, false],
+    ["in one piece with the answer", 0, true],
+    ["a moment after the answer", 30, true],
+  ])("that bring an answer nobody asked for, %s, do not give it to the next token", async (_name, delayMs, pause) => {
+    const poison = answerOf('{"poison":true}');
+    const raw = await server((socket, number) => {
+      const good = answerOf(`{"request":${number}}`);
+      if (delayMs === 0) return void socket.write(Buffer.concat([good, poison]));
+      socket.write(good);
+      setTimeout(() => socket.write(poison), delayMs);
+    });
+    const calls = api();
+    for (let number = 1; number <= 3; number++) {
+      const result = await calls.call({ projectId: 1, origin: raw.origin, path: `/${number}` });
+      expect(result).toMatchObject({ ok: true, text: `{"request":${number}}` });
+      // The poison has come, and the connection with it has gone.
+      if (pause) await open(raw, 0);
+    }
+    expect(raw.connectionCount).toBe(3);
+  });
+});
+
+describe("the deadline", () => {
+  it("ends a body that drips for 12 s after 3 s", async () => {
+    const text = `{"name":"${"x".repeat(40)}"}`;
+    const raw = await server((socket) => {
+      const bytes = answerOf(text);
+      let sent = bytes.length - text.length;
+      socket.write(bytes.subarray(0, sent));
+      const timer = setInterval(() => {
+        socket.write(bytes.subarray(sent, sent + 1));
+        sent += 1;
+      }, 250);
+      socket.on("close", () => clearInterval(timer));
+    });
+    const result = await api().call({ projectId: 1, origin: raw.origin, path: "/1" });
+    expect(failureOf(result)).toMatchObject({ detail: "timeout", status: 200 });
+    expect(result.durationMs).toBeGreaterThanOrEqual(2_999);
+    expect(result.durationMs).toBeLessThan(3_300);
+    await open(raw, 0);
+  });
+
+  it.each([
+    [800, true],
+    [1_300, false],
+  ])("of a second: an answer that is whole after %i ms arrives in time: %s", async (delayMs, inTime) => {
+    const raw = await server((socket) => void setTimeout(() => socket.write(answerOf("{}")), delayMs));
+    const result = await api({ timeoutMs: 1_000 }).call({ projectId: 1, origin: raw.origin, path: "/1" });
+    expect(result.ok).toBe(inTime);
+  });
+
+  it("does not charge a host for a stall of our own event loop", async () => {
+    const worker = new Worker(
+      `const { parentPort } = require("node:worker_threads");
+       const server = require("node:http").createServer((request, response) => {
+         parentPort.postMessage("asked");
+         setTimeout(() => response.end("{}"), 100);
+       });
+       server.listen(0, "127.0.0.1", () => parentPort.postMessage(server.address().port));`,
+      { eval: true },
+    );
+    closing.push(() => worker.terminate());
+    const [port] = await once(worker, "message");
+    const asked = once(worker, "message");
+    const call = api({ timeoutMs: 500 }).call({ projectId: 1, origin: `http://127.0.0.1:${port}`, path: "/1" });
+    await asked;
+    const blockedUntil = performance.now() + 1_500;
+    while (performance.now() < blockedUntil);
+    expect(await call).toMatchObject({ ok: true });
+  });
+
+  it("gives up a connection that is not there yet, and leaves nothing behind", async () => {
+    // Takes connections and never says a word of TLS.
+    const raw = await server(() => {});
+    const calls = api({ timeoutMs: 300, resolve: () => Promise.resolve(["127.0.0.1"]) });
+    const origin = `https://api.example.test:${raw.port}`;
+    const results = await Promise.all(Array.from({ length: 5 }, () => calls.call({ projectId: 1, origin, path: "/1" })));
+    expect(results.map((result) => failureOf(result).detail)).toEqual(Array.from({ length: 5 }, () => "timeout"));
+    expect(calls.underWay).toBe(0);
+    expect(raw.connectionCount).toBe(5);
+    await open(raw, 0);
+  });
+});

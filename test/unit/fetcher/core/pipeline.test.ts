@@ -1,0 +1,341 @@
+import { describe, expect, it } from "vitest";
+import type { Clock } from "../../../../services/common/clock.ts";
+import type { DecodedRecord } from "../../../../services/common/kafka/contracts.ts";
+import type { TokenRefresh } from "../../../../services/common/messages/records.ts";
+import type { Conclusion } from "../../../../services/fetcher/core/attempt-rules.ts";
+import { type Delivery, Pipeline, type Position, type Work } from "../../../../services/fetcher/core/pipeline.ts";
+import type { CallResult } from "../../../../services/fetcher/core/results.ts";
+import { FixedScheduler } from "../../../../services/fetcher/core/scheduler.ts";
+import { failure, rules, success, tokenRefresh, topics } from "./records.ts";
+
+const main = topics.tokenRequested.name;
+const partition = { topic: main, partition: 3 };
+
+/** What a test decides: how each call and each delivery ends, and when. */
+interface Open<T, R> {
+  readonly what: T;
+  end(result: R): Promise<void>;
+}
+
+function deferred<T, R>(list: Open<T, R>[], what: T): Promise<R> {
+  return new Promise((resolve) => {
+    list.push({
+      what,
+      end: async (result) => {
+        resolve(result);
+        // Until everything that follows from it has happened.
+        for (let turn = 0; turn < 20; turn++) await Promise.resolve();
+      },
+    });
+  });
+}
+
+function world(options: { perQueue?: number } = {}) {
+  const state = { nowMs: 1_790_000_000_000, monotonicMs: 1_000, mayAct: true, hasRoom: true, endpointOk: true };
+  const calls: Open<TokenRefresh, CallResult>[] = [];
+  const deliveries: Open<{ conclusion: Conclusion; wanted: () => boolean }, Delivery>[] = [];
+  const finished: Position[] = [];
+  const buried: string[] = [];
+  const failures: unknown[] = [];
+  const alarms: number[] = [];
+  let duplicates = 0;
+  const clock: Clock = { nowMs: () => state.nowMs, monotonicMs: () => state.monotonicMs };
+  const pipeline = new Pipeline({
+    scheduler: new FixedScheduler<Work>({ perQueue: options.perQueue ?? 10, total: 100 }),
+    rules,
+    clock,
+    ports: {
+      call: (refresh) => deferred(calls, refresh),
+      deliver: (conclusion, wanted) => deferred(deliveries, { conclusion, wanted }),
+      bury: async (_record, reason) => void buried.push(reason),
+      finish: ({ topic, partition, offset }) => void finished.push({ topic, partition, offset }),
+      mayAct: () => state.mayAct,
+      hasRoom: () => state.hasRoom,
+      endpointOf: (url) =>
+        state.endpointOk
+          ? { ok: true, url, origin: new URL(url).origin }
+          : { ok: false, detail: "blocked_address", block: "private_range" },
+      wakeAfter: (delayMs) => void alarms.push(delayMs),
+      report: {
+        started: () => {},
+        attempted: () => {},
+        duplicate: () => {
+          duplicates += 1;
+        },
+      },
+      fail: (cause) => void failures.push(cause),
+    },
+  });
+  return { pipeline, state, calls, deliveries, finished, buried, failures, alarms, duplicateCount: () => duplicates };
+}
+
+function recordOf(value: TokenRefresh, offset = 0, topic = main): DecodedRecord<TokenRefresh> {
+  return { topic, partition: 3, offset, key: "7", timestampMs: 0, bytes: 100, value };
+}
+
+const offsetsOf = (positions: readonly Position[]) => positions.map(({ offset }) => offset);
+const conclusionOf = (deliveries: readonly { what: { conclusion: Conclusion } }[], index = 0) =>
+  deliveries[index]?.what.conclusion;
+
+describe("the pipeline", () => {
+  it("finishes a record when its outcome is acknowledged, not before", async () => {
+    const { pipeline, calls, deliveries, finished } = world();
+    pipeline.take([recordOf(tokenRefresh(), 5)]);
+    await calls[0]?.end(success());
+    expect(conclusionOf(deliveries)).toMatchObject({ kind: "outcome", outcome: { status_code: 200 } });
+    expect(finished).toEqual([]);
+    await deliveries[0]?.end("acknowledged");
+    expect(finished).toEqual([{ ...partition, offset: 5 }]);
+  });
+
+  it("finishes a refused record when its next attempt's record is acknowledged", async () => {
+    const { pipeline, calls, deliveries, finished } = world();
+    pipeline.take([recordOf(tokenRefresh(), 5)]);
+    await calls[0]?.end(failure({ status: 429 }));
+    expect(conclusionOf(deliveries)).toMatchObject({ kind: "retry", refresh: { attempt: 2 } });
+    await deliveries[0]?.end("acknowledged");
+    expect(offsetsOf(finished)).toEqual([5]);
+  });
+
+  it("starts the next call when one ends, while its outcome is still on its way", async () => {
+    const { pipeline, calls } = world({ perQueue: 1 });
+    pipeline.take([recordOf(tokenRefresh({ ordinal: 0 }), 0), recordOf(tokenRefresh({ ordinal: 1 }), 1)]);
+    expect(calls).toHaveLength(1);
+    await calls[0]?.end(success());
+    expect(calls).toHaveLength(2);
+  });
+
+  it("calls a record once that comes again while it waits, while it is called and while it is delivered, and finishes every one", async () => {
+    const { pipeline, calls, deliveries, finished, duplicateCount } = world({ perQueue: 1 });
+    const other = tokenRefresh({ ordinal: 9 });
+    pipeline.take([recordOf(other, 0), recordOf(tokenRefresh(), 1), recordOf(tokenRefresh(), 2)]);
+    await calls[0]?.end(success());
+    pipeline.take([recordOf(tokenRefresh(), 3)]);
+    await calls[1]?.end(success());
+    pipeline.take([recordOf(tokenRefresh(), 4)]);
+    expect(offsetsOf(finished)).toEqual([]);
+    await deliveries[1]?.end("acknowledged");
+    expect(offsetsOf(finished)).toEqual([1, 2, 3, 4]);
+    expect(calls).toHaveLength(2);
+    expect(duplicateCount()).toBe(3);
+  });
+
+  it("finishes a record at once that was finished here less than ten minutes ago, and calls it again later", async () => {
+    const { pipeline, state, calls, deliveries, finished } = world();
+    pipeline.take([recordOf(tokenRefresh(), 1)]);
+    await calls[0]?.end(success());
+    await deliveries[0]?.end("acknowledged");
+    state.monotonicMs += 599_000;
+    pipeline.take([recordOf(tokenRefresh(), 2)]);
+    expect(offsetsOf(finished)).toEqual([1, 2]);
+    state.monotonicMs += 2_000;
+    pipeline.take([recordOf(tokenRefresh(), 3)]);
+    expect(calls).toHaveLength(2);
+  });
+
+  it.each([{ attempt: 2 }, { emission: 2 }, { ordinal: 1 }, { refresh_id: "another" }])(
+    "takes a record with %o for another one",
+    (change) => {
+      const { pipeline, calls } = world();
+      pipeline.take([recordOf(tokenRefresh(), 1), recordOf(tokenRefresh(change), 2)]);
+      expect(calls).toHaveLength(2);
+    },
+  );
+
+  it("does not call a record past its deadline, whether it was late when it came or while it waited", async () => {
+    const { pipeline, state, calls, deliveries } = world({ perQueue: 1 });
+    const soon = { deadline: (state.nowMs + 5_000) * 1_000 };
+    pipeline.take([recordOf(tokenRefresh({ ...soon, ordinal: 0 }), 0), recordOf(tokenRefresh({ ...soon, ordinal: 1 }), 1)]);
+    state.nowMs += 5_000;
+    await calls[0]?.end(success());
+    pipeline.take([recordOf(tokenRefresh({ ...soon, ordinal: 2 }), 2)]);
+    expect(calls).toHaveLength(1);
+    const closings = deliveries.slice(1).map(({ what }) => what.conclusion);
+    expect(closings).toMatchObject(
+      [1, 2].map((ordinal) => ({ outcome: { ordinal, error_detail: "deadline_exceeded", created_at: soon.deadline } })),
+    );
+  });
+
+  it("does not make an attempt beyond the limit: the token ends as its last attempt did", () => {
+    const { pipeline, calls, deliveries } = world();
+    const attempts = [{ at: 1_790_000_000_000_000, status: 503, duration_ms: 20, body_bytes: 4, cause: "service_unavailable" }];
+    pipeline.take([recordOf(tokenRefresh({ attempt: 4, attempts }))]);
+    expect(calls).toEqual([]);
+    expect(conclusionOf(deliveries)).toMatchObject({
+      outcome: {
+        error_code: "invalid_response_status_code",
+        error_detail: "service_unavailable",
+        status_code: 503,
+        created_at: 1_790_000_000_020_000,
+        attempts,
+      },
+    });
+  });
+
+  it.each([
+    { attempt: 0 },
+    { attempt: -1 },
+    { attempt: 4 },
+    { token_id: "../7" },
+    { max_concurrency: 0 },
+    { max_requests_per_second: 0 },
+    { max_requests_per_second: -1 },
+  ])("buries a record with %o and finishes it", async (senseless) => {
+    const { pipeline, calls, finished, buried } = world();
+    pipeline.take([recordOf(tokenRefresh(senseless), 8)]);
+    await Promise.resolve();
+    expect(buried).toHaveLength(1);
+    expect(offsetsOf(finished)).toEqual([8]);
+    expect(calls).toEqual([]);
+  });
+
+  it("does not call a URL that breaks the rules, and says so", () => {
+    const { pipeline, state, calls, deliveries } = world();
+    state.endpointOk = false;
+    pipeline.take([recordOf(tokenRefresh())]);
+    expect(calls).toEqual([]);
+    expect(conclusionOf(deliveries)).toMatchObject({
+      outcome: { error_detail: "blocked_address", status_code: null, response_body: null },
+    });
+  });
+
+  it("leaves the body out of an outcome that is too large, once, and never tries it for ever", async () => {
+    const { pipeline, calls, deliveries, finished, failures } = world();
+    pipeline.take([recordOf(tokenRefresh(), 1)]);
+    await calls[0]?.end(success());
+    await deliveries[0]?.end("too_large");
+    expect(conclusionOf(deliveries, 1)).toMatchObject({
+      outcome: { metadata: null, content_hash: null, error_code: "unable_to_decode_response", error_detail: "body_too_large" },
+    });
+    await deliveries[1]?.end("too_large");
+    expect(deliveries).toHaveLength(2);
+    expect(failures).toHaveLength(1);
+    expect(finished).toEqual([]);
+  });
+
+  it("keeps the reason of a failure whose body is too large", async () => {
+    const { pipeline, calls, deliveries } = world();
+    pipeline.take([recordOf(tokenRefresh(), 1)]);
+    await calls[0]?.end(failure());
+    await deliveries[0]?.end("too_large");
+    expect(conclusionOf(deliveries, 1)).toMatchObject({ outcome: { error_detail: "unexpected_status", response_body: null } });
+  });
+});
+
+describe("a partition that is lost", () => {
+  it("takes its waiting records with it, and gives up what was under way", async () => {
+    const { pipeline, calls, deliveries, finished } = world({ perQueue: 1 });
+    pipeline.take([recordOf(tokenRefresh({ ordinal: 0 }), 0), recordOf(tokenRefresh({ ordinal: 1 }), 1)]);
+    pipeline.lost([partition]);
+    await calls[0]?.end(success());
+    expect(calls).toHaveLength(1);
+    expect(deliveries[0]?.what.wanted()).toBe(false);
+    await deliveries[0]?.end("abandoned");
+    expect(finished).toEqual([]);
+    // It came back to us, from the committed offset on: everything is done again.
+    pipeline.take([recordOf(tokenRefresh({ ordinal: 0 }), 0), recordOf(tokenRefresh({ ordinal: 1 }), 1)]);
+    expect(calls).toHaveLength(2);
+  });
+
+  it("leaves the records of other partitions alone", async () => {
+    const { pipeline, calls, deliveries } = world();
+    pipeline.take([recordOf(tokenRefresh(), 0)]);
+    pipeline.lost([{ ...partition, partition: 4 }]);
+    await calls[0]?.end(success());
+    expect(deliveries[0]?.what.wanted()).toBe(true);
+  });
+
+  it("that comes back while its record is called goes on with that call", async () => {
+    const { pipeline, calls, deliveries, finished } = world();
+    pipeline.take([recordOf(tokenRefresh(), 0)]);
+    pipeline.lost([partition]);
+    pipeline.take([recordOf(tokenRefresh(), 0)]);
+    await calls[0]?.end(success());
+    expect(deliveries[0]?.what.wanted()).toBe(true);
+    await deliveries[0]?.end("acknowledged");
+    expect(finished.length).toBeGreaterThan(0);
+    expect(calls).toHaveLength(1);
+  });
+
+  it("that comes back while a delivery is given up does not lose the record", async () => {
+    const { pipeline, calls, deliveries, finished } = world();
+    pipeline.take([recordOf(tokenRefresh(), 0)]);
+    await calls[0]?.end(success());
+    pipeline.lost([partition]);
+    pipeline.take([recordOf(tokenRefresh(), 0)]);
+    await deliveries[0]?.end("abandoned");
+    expect(calls).toHaveLength(2);
+    await calls[1]?.end(success());
+    await deliveries[1]?.end("acknowledged");
+    expect(new Set(offsetsOf(finished))).toEqual(new Set([0]));
+  });
+});
+
+describe("a call", () => {
+  it("that waits for memory is started when a delivery of a lost partition is given up: nothing else may ever end", async () => {
+    const { pipeline, state, calls, deliveries } = world();
+    pipeline.take([recordOf(tokenRefresh({ ordinal: 0 }), 0)]);
+    await calls[0]?.end(success());
+    state.hasRoom = false;
+    pipeline.take([{ ...recordOf(tokenRefresh({ ordinal: 1 }), 1), partition: 4 }]);
+    pipeline.lost([partition]);
+    state.hasRoom = true;
+    await deliveries[0]?.end("abandoned");
+    expect(calls).toHaveLength(2);
+  });
+
+  it("is not started without the lease, and is when it is back", () => {
+    const { pipeline, state, calls, alarms } = world();
+    state.mayAct = false;
+    pipeline.take([recordOf(tokenRefresh())]);
+    expect(calls).toEqual([]);
+    expect(alarms).toHaveLength(1);
+    state.mayAct = true;
+    pipeline.proceed();
+    expect(calls).toHaveLength(1);
+  });
+
+  it("is not started while there is no room for bodies, and is when an acknowledgement makes some", async () => {
+    const { pipeline, state, calls, deliveries } = world();
+    pipeline.take([recordOf(tokenRefresh({ ordinal: 0 }), 0)]);
+    state.hasRoom = false;
+    pipeline.take([recordOf(tokenRefresh({ ordinal: 1 }), 1)]);
+    await calls[0]?.end(success());
+    expect(calls).toHaveLength(1);
+    state.hasRoom = true;
+    await deliveries[0]?.end("acknowledged");
+    expect(calls).toHaveLength(2);
+  });
+
+  it("that waits for its rate sets the alarm for it", () => {
+    const { pipeline, state, calls, alarms } = world();
+    const paced = { max_requests_per_second: 10 };
+    pipeline.take([recordOf(tokenRefresh({ ...paced, ordinal: 0 }), 0), recordOf(tokenRefresh({ ...paced, ordinal: 1 }), 1)]);
+    expect(calls).toHaveLength(1);
+    expect(alarms.at(-1)).toBe(92);
+    state.monotonicMs += 92;
+    pipeline.proceed();
+    expect(calls).toHaveLength(2);
+  });
+});
+
+describe("a pipeline that stops", () => {
+  it("starts nothing more and waits for what is under way to be acknowledged", async () => {
+    const { pipeline, calls, deliveries, finished } = world({ perQueue: 1 });
+    pipeline.take([recordOf(tokenRefresh({ ordinal: 0 }), 0), recordOf(tokenRefresh({ ordinal: 1 }), 1)]);
+    let stopped = false;
+    const stopping = pipeline.stop().then(() => {
+      stopped = true;
+    });
+    await calls[0]?.end(success());
+    expect(calls).toHaveLength(1);
+    expect(stopped).toBe(false);
+    await deliveries[0]?.end("acknowledged");
+    await stopping;
+    expect(offsetsOf(finished)).toEqual([0]);
+  });
+
+  it("has nothing to wait for when nothing is under way", async () => {
+    await world().pipeline.stop();
+  });
+});
