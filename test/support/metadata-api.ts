@@ -28,6 +28,9 @@ export interface ApiCall {
   readonly concurrent: number;
   /** undefined until the answer is sent, and for a call that never got one. */
   status: number | undefined;
+  /** Just before the answer is written: what follows from the answer comes later. */
+  answeredMonotonicMs: number | undefined;
+  /** When the answer was written, or the connection gone: seen by this process, later than by the caller. */
   endedMonotonicMs: number | undefined;
 }
 
@@ -153,6 +156,7 @@ class SimulatedApi implements MetadataApi {
       monotonicMs: performance.now(),
       concurrent: this.#concurrent,
       status: undefined,
+      answeredMonotonicMs: undefined,
       endedMonotonicMs: undefined,
     };
     this.calls.push(call);
@@ -172,6 +176,7 @@ class SimulatedApi implements MetadataApi {
     const status = behaviour.status ?? 200;
     call.status = status;
     const body = behaviour.body ?? (status === 200 ? this.metadataOf(call.tokenId) : { error: `answered ${status}` });
+    call.answeredMonotonicMs = performance.now();
     response.writeHead(status, {
       "content-type": "application/json",
       ...(behaviour.retryAfter === undefined ? {} : { "retry-after": String(behaviour.retryAfter) }),

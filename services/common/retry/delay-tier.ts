@@ -5,9 +5,12 @@ export function tierFor<T extends { readonly delayMs: number | null }>(waitMs: n
   return tier;
 }
 
-/** When a record of a delay tier may go on, on the broker's clock: the delay is the topic's, and counts from the append time. */
+/**
+ * When a record of a delay tier may go on, on the broker's clock: the delay is the topic's, and counts from the append time, which
+ * the broker cuts to whole milliseconds: the record may have come almost one later.
+ */
 export function dueMs(record: { readonly timestampMs: number }, delayMs: number): number {
-  return record.timestampMs + delayMs;
+  return record.timestampMs + 1 + delayMs;
 }
 
 /** The fetched records of one partition of a delay tier. They wait equally long, so that the head is always the next one due. */

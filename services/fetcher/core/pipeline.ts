@@ -142,7 +142,7 @@ export class Pipeline {
   #begin(work: Work): void {
     this.#underWay.set(work.identity, work);
     const closing = this.#closing(work);
-    if (closing === undefined) this.#scheduler.offer(work);
+    if (closing === undefined) this.#scheduler.offer(work, work.offeredAtMs);
     else this.#settle(this.#deliver(work, closing));
   }
 
@@ -157,6 +157,8 @@ export class Pipeline {
       queue: `${refresh.project_id} ${endpoint.ok ? endpoint.origin : ""}`,
       maxConcurrency: refresh.max_concurrency,
       maxRequestsPerSecond: refresh.max_requests_per_second,
+      firstQueuedAt: refresh.first_queued_at,
+      lastAttempt: refresh.attempt >= this.#rules.maxAttempts,
       lost: false,
     };
   }
@@ -231,7 +233,7 @@ export class Pipeline {
   /** Assigned to us again while its delivery was given up: the record that came back counts on this work. */
   #abandon(work: Work): void {
     if (work.lost) this.#forget([work]);
-    else this.#scheduler.offer(work);
+    else this.#scheduler.offer(work, this.#clock.monotonicMs());
     this.proceed();
   }
 
@@ -246,7 +248,7 @@ export class Pipeline {
 
   #postpone(work: Work, nowMs: number): void {
     this.#scheduler.finish(work, undefined, nowMs);
-    this.#scheduler.offer(work);
+    this.#scheduler.offer(work, nowMs);
     this.#ports.wakeAfter(leaseRetryMs);
   }
 

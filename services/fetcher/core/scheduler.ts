@@ -8,11 +8,15 @@ export interface Schedulable {
   /** Ceilings that the owner declared; null when none. */
   readonly maxConcurrency: number | null;
   readonly maxRequestsPerSecond: number | null;
+  /** When the token was first queued, micros since the epoch: within a queue the oldest goes first. */
+  readonly firstQueuedAt: number;
+  /** A refusal would fail the token: made only when its host has refused nothing lately. */
+  readonly lastAttempt: boolean;
 }
 
 /** Decides which call starts when. Times are monotonic milliseconds. */
 export interface Scheduler<T extends Schedulable> {
-  offer(task: T): void;
+  offer(task: T, nowMs: number): void;
   /** The next task that may start now, counted as started; undefined when none may. */
   take(nowMs: number): T | undefined;
   /** Must follow every take, once. `result` is undefined when no call was made after all. */
@@ -21,6 +25,12 @@ export interface Scheduler<T extends Schedulable> {
   nextStartMs(): number | undefined;
   /** Removes waiting tasks and gives them back. */
   drop(unwanted: (task: T) => boolean): readonly T[];
+  /** How many tasks wait in the queue beyond what it will start in about 2 s, and beyond 1000. */
+  surplus(queue: string, nowMs: number): number;
+  /** Removes the newest waiting tasks of the queue, newest first, at most so many. */
+  shed(queue: string, count: number): readonly T[];
+  /** How long a task that joined the end of the queue now would wait for its start: its host's sleep, then those before it. */
+  expectedWaitMs(queue: string, nowMs: number): number;
   readonly waiting: number;
   readonly started: number;
 }
@@ -41,6 +51,8 @@ interface Queue<T> {
 
 /** How many queues may lie idle before they are looked through for ones to forget. */
 const idleQueues = 1_000;
+const keptCount = 1_000;
+const assumedCallMs = 100;
 
 /**
  * Fixed concurrency for each queue, one task from each queue in turn. A ceiling is held against all that its queue has under way:
@@ -69,7 +81,7 @@ export class FixedScheduler<T extends Schedulable> implements Scheduler<T> {
     return this.#started;
   }
 
-  offer(task: T): void {
+  offer(task: T, _nowMs: number): void {
     const queue = this.#queues.get(task.queue) ?? this.#open(task.queue);
     queue.waiting.push(task);
     this.#waiting += 1;
@@ -114,6 +126,22 @@ export class FixedScheduler<T extends Schedulable> implements Scheduler<T> {
     }
     this.#waiting -= dropped.length;
     return dropped;
+  }
+
+  surplus(queue: string, _nowMs: number): number {
+    return Math.max(0, (this.#queues.get(queue)?.waiting.length ?? 0) - keptCount);
+  }
+
+  shed(queue: string, count: number): readonly T[] {
+    const { waiting = [] } = this.#queues.get(queue) ?? {};
+    const shed = waiting.splice(Math.max(0, waiting.length - count)).reverse();
+    this.#waiting -= shed.length;
+    return shed;
+  }
+
+  expectedWaitMs(queue: string, _nowMs: number): number {
+    const { waiting = [] } = this.#queues.get(queue) ?? {};
+    return (waiting.length / this.#limits.perQueue) * assumedCallMs;
   }
 
   #open(name: string): Queue<T> {

@@ -21,6 +21,8 @@ function reporting(logLevel: string) {
       queue: "7 https://api.example.com",
       maxConcurrency: null,
       maxRequestsPerSecond: null,
+      firstQueuedAt: refresh.first_queued_at,
+      lastAttempt: false,
       lost: false,
     };
     report.attempted(work, result, conclude(refresh, result, rules));

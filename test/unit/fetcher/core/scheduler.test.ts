@@ -11,6 +11,8 @@ const task = (queue: string, name: string, ceilings: Partial<Schedulable> = {}):
   name,
   maxConcurrency: null,
   maxRequestsPerSecond: null,
+  firstQueuedAt: 0,
+  lastAttempt: false,
   ...ceilings,
 });
 
@@ -32,13 +34,13 @@ const many = (queue: string, count: number, ceilings: Partial<Schedulable> = {})
 describe("the scheduler", () => {
   it("gives every queue its turn", () => {
     const fair = scheduler({ total: 6 });
-    for (const entry of [...many("a", 5), ...many("b", 5), ...many("c", 1)]) fair.offer(entry);
+    for (const entry of [...many("a", 5), ...many("b", 5), ...many("c", 1)]) fair.offer(entry, 0);
     expect(names(takeAll(fair))).toEqual(["a0", "b0", "c0", "a1", "b1", "a2"]);
   });
 
   it("lets a queue go on while another one hangs with all that it may have under way", () => {
     const fair = scheduler({ perQueue: 2 });
-    for (const entry of [...many("hanging", 500), ...many("well", 3)]) fair.offer(entry);
+    for (const entry of [...many("hanging", 500), ...many("well", 3)]) fair.offer(entry, 0);
     const started = takeAll(fair);
     expect(names(started)).toEqual(["hanging0", "well0", "hanging1", "well1"]);
     const well = started.find(({ name }) => name === "well0");
@@ -49,15 +51,15 @@ describe("the scheduler", () => {
 
   it("starts the tasks of a queue in the order in which they came", () => {
     const fair = scheduler({ perQueue: 1_000, total: 1_000 });
-    for (const entry of many("a", 50)) fair.offer(entry);
+    for (const entry of many("a", 50)) fair.offer(entry, 0);
     expect(names(takeAll(fair))).toEqual(names(many("a", 50)));
   });
 
   it("holds a declared concurrency against everything that the queue has under way", () => {
     const fair = scheduler();
-    fair.offer(task("a", "free0"));
-    fair.offer(task("a", "free1"));
-    fair.offer(task("a", "modest", { maxConcurrency: 2 }));
+    fair.offer(task("a", "free0"), 0);
+    fair.offer(task("a", "free1"), 0);
+    fair.offer(task("a", "modest", { maxConcurrency: 2 }), 0);
     const started = takeAll(fair);
     expect(names(started)).toEqual(["free0", "free1"]);
     for (const entry of started) fair.finish(entry, undefined, 1);
@@ -66,13 +68,13 @@ describe("the scheduler", () => {
 
   it("does not let a declared concurrency raise our own", () => {
     const fair = scheduler({ perQueue: 3 });
-    for (const entry of many("a", 10, { maxConcurrency: 50 })) fair.offer(entry);
+    for (const entry of many("a", 10, { maxConcurrency: 50 })) fair.offer(entry, 0);
     expect(takeAll(fair)).toHaveLength(3);
   });
 
   it("says when a paced queue may go on, and does not let it go before", () => {
     const fair = scheduler({ perQueue: 100 });
-    for (const entry of many("a", 3, { maxRequestsPerSecond: 10 })) fair.offer(entry);
+    for (const entry of many("a", 3, { maxRequestsPerSecond: 10 })) fair.offer(entry, 0);
     expect(names(takeAll(fair, 1_000))).toEqual(["a0"]);
     const nextMs = fair.nextStartMs();
     expect(nextMs).toBeCloseTo(1_092);
@@ -82,26 +84,26 @@ describe("the scheduler", () => {
 
   it("lets the others go on while a paced queue waits", () => {
     const fair = scheduler();
-    for (const entry of [...many("paced", 5, { maxRequestsPerSecond: 1 }), ...many("free", 2)]) fair.offer(entry);
+    for (const entry of [...many("paced", 5, { maxRequestsPerSecond: 1 }), ...many("free", 2)]) fair.offer(entry, 0);
     expect(names(takeAll(fair, 0))).toEqual(["paced0", "free0", "free1"]);
   });
 
   it("remembers the pace of a queue that ran empty", () => {
     const fair = scheduler();
-    fair.offer(task("a", "a0", { maxRequestsPerSecond: 1 }));
+    fair.offer(task("a", "a0", { maxRequestsPerSecond: 1 }), 0);
     for (const entry of takeAll(fair, 0)) fair.finish(entry, undefined, 5);
     for (const entry of many("b", 2_000)) {
-      fair.offer({ ...entry, queue: entry.name });
+      fair.offer({ ...entry, queue: entry.name }, 0);
       for (const other of takeAll(fair, 10)) fair.finish(other, undefined, 10);
     }
-    fair.offer(task("a", "a1", { maxRequestsPerSecond: 1 }));
+    fair.offer(task("a", "a1", { maxRequestsPerSecond: 1 }), 0);
     expect(takeAll(fair, 500)).toEqual([]);
     expect(names(takeAll(fair, 1_020))).toEqual(["a1"]);
   });
 
   it("gives back what it drops and goes on with the rest", () => {
     const fair = scheduler();
-    for (const entry of [...many("a", 3), ...many("b", 2)]) fair.offer(entry);
+    for (const entry of [...many("a", 3), ...many("b", 2)]) fair.offer(entry, 0);
     expect(names(fair.drop(({ queue }) => queue === "a"))).toEqual(["a0", "a1", "a2"]);
     expect(fair.waiting).toBe(2);
     expect(names(takeAll(fair))).toEqual(["b0", "b1"]);
@@ -140,7 +142,7 @@ describe("the scheduler", () => {
         for (const move of steps) {
           if (move.kind === "offer") {
             offered += 1;
-            fair.offer({ ...move.limits, name: String(offered) });
+            fair.offer({ ...move.limits, firstQueuedAt: 0, lastAttempt: false, name: String(offered) }, 0);
           } else if (move.kind === "take") {
             nowMs += move.passedMs;
             const entry = fair.take(nowMs);
