@@ -50,7 +50,7 @@ class Command {
       `"${text}"`,
       () => this.output,
       (output) => output.includes(text),
-      { withinMs: 60_000 },
+      { withinMs: 120_000 },
     );
   }
 

@@ -1,27 +1,14 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { answerOf, type Behaviour, sampleMetadata } from "./metadata-api/behaviour.ts";
+import { hostileAnswers } from "./metadata-api/hostile-answers.ts";
+import { HttpResponder, type Taken } from "./metadata-api/http-responder.ts";
 
-/** How the API answers one call. Without anything: 200 and the token's default metadata, at once. */
-export interface Behaviour {
-  readonly status?: number;
-  /** An object is sent as JSON; text and bytes as they are. Default: the token's metadata for 200, a short error otherwise. */
-  readonly body?: object | string | Buffer;
-  readonly headers?: Readonly<Record<string, string>>;
-  /** Before the first byte of the answer. */
-  readonly delayMs?: number;
-  /** Seconds, or an HTTP date. */
-  readonly retryAfter?: number | string;
-  /** Take the call and never answer. */
-  readonly hang?: boolean;
-  /** Close the connection without an answer. */
-  readonly reset?: boolean;
-}
+export type { Behaviour } from "./metadata-api/behaviour.ts";
 
 /** One call as the API saw it. Times: wall for comparison with records, monotonic for comparison with each other. */
 export interface ApiCall {
   readonly tokenId: string;
   readonly path: string;
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly headers: Readonly<Record<string, string | undefined>>;
   readonly wallMs: number;
   readonly monotonicMs: number;
   /** Calls under way when this one arrived, itself included. */
@@ -57,42 +44,35 @@ export interface MetadataApiOptions {
 }
 
 /**
- * A project's Metadata API on loopback, with a script per token and a log of every call: the tests' ledger, kept apart from
- * what the service under test says of itself.
+ * A project's Metadata API on loopback, in this process, with a script per token and a log of every call: the tests' ledger, kept
+ * apart from what the service under test says of itself. The same as a program, with settings instead of scripts: metadata-api/main.ts.
  */
 export async function startMetadataApi(options: MetadataApiOptions = {}): Promise<MetadataApi> {
-  const api = new SimulatedApi(options.metadata ?? sampleMetadata);
+  const api = new ScriptedApi(options.metadata ?? sampleMetadata);
   await api.listen(options.port ?? 0);
   return api;
 }
 
-export function sampleMetadata(tokenId: string): object {
-  return {
-    name: `Token #${tokenId}`,
-    image: `https://cdn.example/${tokenId}.png`,
-    attributes: [{ trait_type: "level", value: 1 }],
-  };
-}
-
-class SimulatedApi implements MetadataApi {
+class ScriptedApi implements MetadataApi {
   readonly calls: ApiCall[] = [];
   maxConcurrent = 0;
   readonly #metadata: (tokenId: string) => object;
   readonly #scripts = new Map<string, readonly [Behaviour, ...Behaviour[]]>();
   readonly #callCounts = new Map<string, number>();
-  readonly #server: Server;
+  readonly #responder = new HttpResponder({
+    take: (taken) => this.#take(taken),
+    // An answer on a connection that is just being closed would look like a fault.
+    keepAlive: () => ({ calls: null, idleMs: 60_000 }),
+  });
   #otherwise: (tokenId: string, callNumber: number) => Behaviour = () => ({});
   #concurrent = 0;
 
   constructor(metadata: (tokenId: string) => object) {
     this.#metadata = metadata;
-    this.#server = createServer((request, response) => this.#take(request, response));
-    // A client keeps idle connections for long; an answer on a connection that is just being closed would look like a fault.
-    this.#server.keepAliveTimeout = 60_000;
   }
 
   get port(): number {
-    return (this.#server.address() as AddressInfo).port;
+    return this.#responder.port;
   }
 
   get url(): string {
@@ -100,17 +80,11 @@ class SimulatedApi implements MetadataApi {
   }
 
   listen(port: number): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.#server.once("error", reject);
-      this.#server.listen(port, "127.0.0.1", () => resolve());
-    });
+    return this.#responder.listen(port);
   }
 
   close(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#server.close(() => resolve());
-      this.#server.closeAllConnections();
-    });
+    return this.#responder.close();
   }
 
   callsOf(tokenId: string): ApiCall[] {
@@ -130,28 +104,26 @@ class SimulatedApi implements MetadataApi {
     return JSON.stringify(this.#metadata(tokenId));
   }
 
-  #take(request: IncomingMessage, response: ServerResponse): void {
-    const path = request.url ?? "/";
-    const tokenId = path.split("?", 1)[0]?.split("/").at(-1) ?? "";
-    const call = this.#log(request, tokenId, path);
-    const behaviour = this.#next(tokenId);
-    response.on("close", () => {
+  #take(taken: Taken): void {
+    const call = this.#log(taken);
+    const behaviour = this.#next(call.tokenId);
+    taken.onEnd = () => {
       this.#concurrent -= 1;
       call.endedMonotonicMs = performance.now();
-    });
-    if (behaviour.hang) return;
-    if (behaviour.reset) return void request.socket.destroy();
-    if (behaviour.delayMs === undefined) this.#answer(response, call, behaviour);
-    else setTimeout(() => this.#answer(response, call, behaviour), behaviour.delayMs);
+    };
+    if (behaviour.hang) taken.hang();
+    else if (behaviour.reset) taken.reset();
+    else if (behaviour.delayMs === undefined) this.#answer(taken, call, behaviour);
+    else setTimeout(() => this.#answer(taken, call, behaviour), behaviour.delayMs);
   }
 
-  #log(request: IncomingMessage, tokenId: string, path: string): ApiCall {
+  #log({ path, head }: Taken): ApiCall {
     this.#concurrent += 1;
     this.maxConcurrent = Math.max(this.maxConcurrent, this.#concurrent);
     const call: ApiCall = {
-      tokenId,
+      tokenId: tokenIdOf(path),
       path,
-      headers: request.headers,
+      headers: headersOf(head),
       wallMs: Date.now(),
       monotonicMs: performance.now(),
       concurrent: this.#concurrent,
@@ -171,17 +143,26 @@ class SimulatedApi implements MetadataApi {
     return script[Math.min(number, script.length) - 1] ?? script[0];
   }
 
-  #answer(response: ServerResponse, call: ApiCall, behaviour: Behaviour): void {
-    if (response.destroyed) return;
-    const status = behaviour.status ?? 200;
-    call.status = status;
-    const body = behaviour.body ?? (status === 200 ? this.metadataOf(call.tokenId) : { error: `answered ${status}` });
+  #answer(taken: Taken, call: ApiCall, behaviour: Behaviour): void {
+    if (call.endedMonotonicMs !== undefined) return;
+    if (behaviour.hostile !== undefined) {
+      taken.attack(hostileAnswers[behaviour.hostile]);
+      return;
+    }
+    const answer = answerOf(behaviour, () => this.metadataOf(call.tokenId));
+    call.status = answer.status;
     call.answeredMonotonicMs = performance.now();
-    response.writeHead(status, {
-      "content-type": "application/json",
-      ...(behaviour.retryAfter === undefined ? {} : { "retry-after": String(behaviour.retryAfter) }),
-      ...behaviour.headers,
-    });
-    response.end(typeof body === "string" || Buffer.isBuffer(body) ? body : JSON.stringify(body));
+    taken.answer(answer);
   }
+}
+
+function tokenIdOf(path: string): string {
+  return path.split("?", 1)[0]?.split("/").at(-1) ?? "";
+}
+
+/** Names in lower case. */
+function headersOf(head: string): Record<string, string> {
+  const lines = head.split("\r\n").slice(1);
+  const at = (line: string) => line.indexOf(":");
+  return Object.fromEntries(lines.map((line) => [line.slice(0, at(line)).toLowerCase(), line.slice(at(line) + 1).trim()]));
 }

@@ -1,3 +1,4 @@
+import { constants } from "node:crypto";
 import { connect as connectTcp, isIP, type Socket, type TcpNetConnectOpts } from "node:net";
 import { type ConnectionOptions, connect as connectTls } from "node:tls";
 import type { buildConnector } from "undici";
@@ -21,6 +22,15 @@ export interface ConnectorOptions {
   readonly policy: AddressPolicy;
   readonly resolve: Resolve;
 }
+
+/**
+ * For one of several addresses. Node's 250 ms is less than a round trip to the other side of the world, and IPv6 that is not
+ * there comes last: such a host could never be reached.
+ */
+const patienceMs = 800;
+
+/** Of each kind. A name may have thousands of addresses, and each connection that is tried is a packet to somebody. */
+const triedAddresses = 4;
 
 type Callback = buildConnector.Callback;
 
@@ -89,6 +99,7 @@ function tcpOptions(target: buildConnector.Options, options: ConnectorOptions): 
     host: target.hostname,
     port: Number(target.port) || (target.protocol === "https:" ? 443 : 80),
     autoSelectFamily: true,
+    autoSelectFamilyAttemptTimeout: patienceMs,
     lookup: guardedLookup(options),
   };
 }
@@ -96,6 +107,10 @@ function tcpOptions(target: buildConnector.Options, options: ConnectorOptions): 
 function tlsOptions({ hostname }: buildConnector.Options, session: Buffer | undefined): ConnectionOptions {
   return {
     ALPNProtocols: ["http/1.1"],
+    // Stands also where NODE_TLS_REJECT_UNAUTHORIZED is set to 0 for something else in the process.
+    rejectUnauthorized: true,
+    // Each costs a handshake, and a server may ask for as many as it likes.
+    secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
     ...(isIP(hostname) === 0 ? { servername: hostname.replace(/\.$/, "") } : {}),
     ...(session === undefined ? {} : { session }),
   };
@@ -126,5 +141,5 @@ async function judgedAddresses(hostname: string, policy: AddressPolicy, resolve:
   });
   const block = addresses.map((address) => classifyAddress(address, policy)).find((found) => found !== undefined);
   if (block !== undefined) throw new ConnectionFailure("blocked_address", { block });
-  return addresses;
+  return [4, 6].flatMap((family) => addresses.filter((address) => isIP(address) === family).slice(0, triedAddresses));
 }

@@ -4,9 +4,12 @@ import { LoopTime } from "../core/loop-time.ts";
 /** Something that has a time to end by. */
 export interface Expiring {
   expire(): void;
+  /** Called again and again once it is under way for longer than usual: what nobody else notices can be noticed now. */
+  look(): void;
 }
 
 const sweepMs = 20;
+const usualMs = 100;
 
 /**
  * One deadline for every call, kept by one sweep over the calls under way: a timer for each would cost three times as much, and
@@ -63,9 +66,12 @@ export class Deadlines<T extends Expiring> {
   }
 
   #sweep(): void {
+    const nowMs = this.#time.read(this.#clock.monotonicMs());
     for (const [call, startedAtMs] of this.#startedAtMs) {
-      if (!this.#passed(startedAtMs)) return;
-      call.expire();
+      const ageMs = nowMs - startedAtMs;
+      if (ageMs < usualMs) return;
+      if (ageMs < this.#limitMs) call.look();
+      else call.expire();
     }
   }
 }

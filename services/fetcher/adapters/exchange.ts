@@ -14,6 +14,8 @@ export interface ExchangeSurroundings {
   readonly clock: Clock;
   readonly bodyCapBytes: number;
   isLate(exchange: Exchange): boolean;
+  /** Bytes on the wire, whatever they are. */
+  receivedBytes(): number;
   /** Bytes of bodies that are kept in memory; negative when they are let go. */
   held(bytes: number): void;
   /** Called once. `sound`: the connection may serve another call. */
@@ -21,7 +23,7 @@ export interface ExchangeSurroundings {
 }
 
 /** What a host could make us work for without sending much: each costs microseconds of a loop that serves everybody. */
-const limits = { pieces: 16_384, interimAnswers: 16 };
+const limits = { pieces: 16_384, interimAnswers: 16, framingBytes: 262_144 };
 
 /**
  * One request and its answer, as undici tells of it. Ends once: with the whole body in time, or at the first thing that goes wrong,
@@ -81,6 +83,12 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   expire(): void {
     if (!this.#ended) this.#fail("timeout");
+  }
+
+  /** The parser drops chunk extensions without a word: bytes that count nowhere else, and may go on until the deadline. */
+  look(): void {
+    if (this.#ended || this.#surroundings.receivedBytes() <= this.#surroundings.bodyCapBytes + limits.framingBytes) return;
+    this.#fail(this.#status === null ? "protocol" : "body_too_large");
   }
 
   /** 103 and the like: not the answer yet. */

@@ -25,6 +25,8 @@ export interface MetadataApi {
   /** Never rejects: whatever goes wrong is a result. */
   call(call: Call): Promise<CallResult>;
   readonly underWay: number;
+  /** Connections that are kept for the next calls. */
+  readonly idleConnections: number;
   /** Bytes of the bodies of the calls under way. */
   readonly heldBytes: number;
   /** Idle connections at once, the others when their calls end. */
@@ -35,17 +37,20 @@ const headers = ["accept", "application/json", "accept-encoding", "identity", "u
 
 /** A pool serves one project and one origin: what a host answers out of turn on a connection can reach no other project. */
 const rememberedPools = 1_000;
+/** Well below the usual limit of open files, beside the calls under way. */
+const mostIdle = 1_024;
 
 export function createMetadataApi(options: MetadataApiOptions): MetadataApi {
   const pools = new LRUCache<string, OriginPool>({ max: rememberedPools, dispose: (pool) => pool.close() });
   const deadlines = new Deadlines<Exchange>(options.timeoutMs, options.clock);
+  const idle = { now: 0, most: mostIdle };
   let heldBytes = 0;
 
   const poolOf = ({ projectId, origin }: Call): OriginPool => {
     const key = `${projectId} ${origin}`;
     const known = pools.get(key);
     if (known !== undefined) return known;
-    const created = new OriginPool(origin, createConnect(options));
+    const created = new OriginPool(origin, createConnect(options), idle);
     pools.set(key, created);
     return created;
   };
@@ -57,6 +62,7 @@ export function createMetadataApi(options: MetadataApiOptions): MetadataApi {
     clock: options.clock,
     bodyCapBytes: options.bodyCapBytes,
     isLate: (exchange) => deadlines.isLate(exchange),
+    receivedBytes: () => connection.receivedBytes,
     held: (bytes) => {
       heldBytes += bytes;
     },
@@ -79,6 +85,9 @@ export function createMetadataApi(options: MetadataApiOptions): MetadataApi {
       }),
     get underWay() {
       return deadlines.size;
+    },
+    get idleConnections() {
+      return idle.now;
     },
     get heldBytes() {
       return heldBytes;

@@ -13,12 +13,16 @@ const headerBytes = 16_384;
 export class Connection {
   readonly client: Client;
   #connecting: Socket | undefined;
+  #socket: Socket | undefined;
+  #receivedBefore = 0;
 
   constructor(origin: string, connect: Connect) {
     this.client = new Client(origin, {
       connect: (target, callback) => {
         this.#connecting = connect(target, (...answer) => {
           this.#connecting = undefined;
+          this.#socket = answer[1] ?? undefined;
+          this.#receivedBefore = 0;
           callback(...answer);
         });
       },
@@ -34,6 +38,15 @@ export class Connection {
     });
   }
 
+  /** On the wire, by the call under way. */
+  get receivedBytes(): number {
+    return (this.#socket?.bytesRead ?? 0) - this.#receivedBefore;
+  }
+
+  endCall(): void {
+    this.#receivedBefore = this.#socket?.bytesRead ?? 0;
+  }
+
   /** At once, also when it is not open yet. */
   destroy(): void {
     void this.client.destroy();
@@ -41,31 +54,60 @@ export class Connection {
   }
 }
 
+/** The idle connections of all pools together: each is a file descriptor of this process. */
+export interface IdleCount {
+  now: number;
+  readonly most: number;
+}
+
 /** The connections to one origin for one project. How many there are is up to the calls under way. */
 export class OriginPool {
   readonly #origin: string;
   readonly #connect: Connect;
-  readonly #idle: Connection[] = [];
+  readonly #idleCount: IdleCount;
+  #idle: Connection[] = [];
   #closed = false;
 
-  constructor(origin: string, connect: Connect) {
+  constructor(origin: string, connect: Connect, idleCount: IdleCount) {
     this.#origin = origin;
     this.#connect = connect;
+    this.#idleCount = idleCount;
   }
 
   /** The one used last first: the others may go cold. */
   take(): Connection {
-    return this.#idle.pop() ?? new Connection(this.#origin, this.#connect);
+    const idle = this.#idle.pop();
+    if (idle === undefined) return this.#open();
+    this.#idleCount.now -= 1;
+    return idle;
   }
 
   giveBack(connection: Connection): void {
-    if (this.#closed) connection.destroy();
-    else this.#idle.push(connection);
+    connection.endCall();
+    if (this.#closed || this.#idleCount.now >= this.#idleCount.most) connection.destroy();
+    else {
+      this.#idle.push(connection);
+      this.#idleCount.now += 1;
+    }
   }
 
   /** Calls under way go on; their connections are destroyed when they are given back. */
   close(): void {
     this.#closed = true;
+    this.#idleCount.now -= this.#idle.length;
     for (const connection of this.#idle.splice(0)) connection.destroy();
+  }
+
+  #open(): Connection {
+    const connection = new Connection(this.#origin, this.#connect);
+    connection.client.on("disconnect", () => this.#forget(connection));
+    return connection;
+  }
+
+  /** A connection that was closed while idle. Kept, the most there ever were to each origin would be kept for ever. */
+  #forget(connection: Connection): void {
+    const others = this.#idle.filter((idle) => idle !== connection);
+    this.#idleCount.now -= this.#idle.length - others.length;
+    this.#idle = others;
   }
 }

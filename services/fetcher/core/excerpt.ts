@@ -9,7 +9,8 @@ const encoder = new TextEncoder();
  */
 export function excerptOf(bytes: Uint8Array): string {
   const cut = bytes.length > excerptBytes;
-  const text = new TextDecoder("utf-8").decode(bytes.subarray(0, excerptBytes), { stream: cut });
+  // A byte order mark is kept: it may be all that is wrong with the body.
+  const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes.subarray(0, excerptBytes), { stream: cut });
   const { read } = encoder.encodeInto(text, new Uint8Array(excerptBytes));
   return text.slice(0, read);
 }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { type MetadataApi, startMetadataApi } from "../../support/metadata-api.ts";
+import { type ApiCall, type MetadataApi, startMetadataApi } from "../../support/metadata-api.ts";
 import { waitFor } from "../../support/wait-for.ts";
 
 let api: MetadataApi;
@@ -26,7 +26,7 @@ it("follows a token's script call by call and stays with its last entry", async 
 });
 
 it("knows how many calls were under way at once", async () => {
-  api.otherwise({ delayMs: 50 });
+  api.otherwise({ delayMs: 500 });
   await Promise.all(["1", "2", "3"].map((tokenId) => call(tokenId)));
   await call("4");
   expect(api.maxConcurrent).toBe(3);
@@ -35,14 +35,14 @@ it("knows how many calls were under way at once", async () => {
 
 it("can take a call and never answer, and sees when the caller leaves", async () => {
   api.script("7", [{ hang: true }]);
-  await expect(call("7", { signal: AbortSignal.timeout(50) })).rejects.toThrow();
-  const [hung] = api.callsOf("7");
+  const caller = new AbortController();
+  const answer = expect(call("7", { signal: caller.signal })).rejects.toThrow();
+  const seen = (until: (one: ApiCall | undefined) => boolean) => waitFor("the call", () => api.callsOf("7")[0], until);
+  await seen((one) => one !== undefined);
+  caller.abort();
+  await answer;
+  const hung = await seen((one) => one?.endedMonotonicMs !== undefined);
   expect(hung?.status).toBeUndefined();
-  await waitFor(
-    "the end of the call",
-    () => hung?.endedMonotonicMs,
-    (ended) => ended !== undefined,
-  );
 });
 
 it("can close the connection instead of answering", async () => {
@@ -57,4 +57,19 @@ it("sends texts, bytes and objects as bodies", async () => {
   expect(await (await call("1")).text()).toBe("plain");
   expect(new Uint8Array(await (await call("2")).arrayBuffer())).toEqual(new Uint8Array([0xff, 0xfe]));
   expect(await (await call("3")).json()).toEqual({ error: "gone" });
+});
+
+it("can send bytes that are no answer, and then be itself again", async () => {
+  api.script("7", [{ hostile: "ssh-banner" }, { hostile: "103-then-200" }, {}]);
+  await expect(call("7")).rejects.toThrow();
+  expect(await (await call("7")).text()).toBe('{"name":"a"}');
+  expect(await (await call("7")).text()).toBe(api.metadataOf("7"));
+  expect(api.callsOf("7").map(({ status }) => status)).toEqual([undefined, undefined, 200]);
+});
+
+it("knows what it was asked with, and takes nothing but GET", async () => {
+  await call("7?x=1", { headers: { "X-Trace": "a:b" } });
+  expect(api.calls[0]).toMatchObject({ tokenId: "7", path: "/metadata/7?x=1", headers: { "x-trace": "a:b" } });
+  expect((await call("7", { method: "POST", body: "GET /metadata/8 HTTP/1.1\r\n\r\n" })).status).toBe(405);
+  expect(api.calls).toHaveLength(1);
 });

@@ -1,16 +1,16 @@
 import type { Socket } from "node:net";
 import { afterAll, describe, expect, it } from "vitest";
+import type { ErrorDetail } from "../../../../services/fetcher/core/results.ts";
+import { type HostileName, hostileAnswers, hostileBody, hostileGroups } from "../../../support/metadata-api/hostile-answers.ts";
+import { writeHostile } from "../../../support/metadata-api/hostile-writer.ts";
 import { waitFor } from "../../../support/wait-for.ts";
 import { failureOf, guardedApi } from "./guarded-api.ts";
 import { answerOf, type RawAnswer, type RawServer, startRawServer } from "./raw-server.ts";
 
 const timeoutMs = 400;
 const api = guardedApi({ timeoutMs });
-const body = '{"name":"a"}';
+const body = hostileBody;
 const head = (status: string, ...headers: string[]) => `${[`HTTP/1.1 ${status}`, ...headers].join("\r\n")}\r\n\r\n`;
-const ok = (...headers: string[]) => head("200 OK", ...headers);
-const okBody = (...headers: string[]) => ok(...headers, `content-length: ${body.length}`) + body;
-const chunked = "transfer-encoding: chunked";
 
 afterAll(() => {
   api.close();
@@ -44,93 +44,38 @@ const callOnce = (answer: RawAnswer) =>
     };
   });
 
-describe("an answer that breaks the protocol fails the token and drops the connection", () => {
-  it.each<[string, string | Buffer]>([
-    ["HTTP/0.9 text", "hello\n"],
-    ["an HTTP/2 preface", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"],
-    ["HTTP/3.7", `HTTP/3.7 200 OK\r\ncontent-length: 12\r\n\r\n${body}`],
-    ["a status of two digits", head("99 X", "content-length: 12") + body],
-    ["a status of four digits", head("1000 X", "content-length: 12") + body],
-    ["bare line feeds", `HTTP/1.1 200 OK\ncontent-length: 12\n\n${body}`],
-    ["a negative length", ok("content-length: -5") + body],
-    ["a length with a sign", ok("content-length: +2") + body],
-    ["a chunk size that is no number", `${ok(chunked)}ZZ\r\n{}\r\n`],
-    ["a chunk size beyond all numbers", `${ok(chunked)}FFFFFFFFFFFFFFFFFF\r\n{}\r\n`],
-    ["transfer-encoding: identity", okBody("transfer-encoding: identity")],
-    ["a NUL in a header", okBody("x: a\0b")],
-    ["a folded header", okBody("x: a\r\n b")],
-    ["a blank before the colon", okBody("x : a")],
-    ["an SSH banner", "SSH-2.0-OpenSSH_9.2\r\n"],
-    ["a TLS alert", Buffer.from([0x15, 3, 1, 0, 2, 2, 40])],
-    ["a Redis error", "-ERR wrong number of arguments\r\n"],
-    ["a length beyond all numbers", ok("content-length: 99999999999999999999") + body],
-    ["the same length twice", okBody("content-length: 12")],
-    ["two different lengths", okBody("content-length: 13")],
-    ["a length and chunks", `${ok(chunked, "content-length: 12")}c\r\n${body}\r\n0\r\n\r\n`],
-    ["a thousand times 100 Continue", head("100 Continue").repeat(1_000) + okBody()],
-    ["103 Early Hints without end", head("103 Early Hints", "link: <x>").repeat(1_000) + okBody()],
-    ["a change of protocol", head("101 Switching Protocols", "connection: upgrade", "upgrade: x")],
-    ["200,000 chunks of one byte", `${ok(chunked)}${"1\r\n{\r\n".repeat(200_000)}0\r\n\r\n`],
-  ])("%s", async (_name, bytes) => {
-    const { result, closes } = await callOnce(writes(bytes));
-    expect(failureOf(result).detail).toBe("protocol");
-    await closes();
-  });
+const answering = (name: HostileName) => (socket: Socket) => writeHostile(socket, hostileAnswers[name]);
+const names = (group: keyof typeof hostileGroups) => Object.keys(hostileGroups[group]) as HostileName[];
 
-  it.each<[string, string]>([
-    ["one header of 20 KB", okBody(`x: ${"a".repeat(20_000)}`)],
-    ["20 KB of headers", okBody(...Array.from({ length: 1_000 }, (_, index) => `x-${index}: 0123456789abcdef`))],
-    ["5,000 trailers", `${ok(chunked)}c\r\n${body}\r\n0\r\n${"x-t: 1234567890\r\n".repeat(5_000)}\r\n`],
-  ])("%s", async (_name, bytes) => {
-    const { result, closes } = await callOnce(writes(bytes));
-    expect(failureOf(result).detail).toBe("headers_too_large");
-    await closes();
-  });
+it.each(names("notHttp"))("%s breaks the protocol: it fails the token and drops the connection", async (name) => {
+  const { result, closes } = await callOnce(answering(name));
+  expect(failureOf(result).detail).toBe("protocol");
+  await closes();
 });
 
-describe("an answer that does not end in time fails the token and drops the connection", () => {
-  it.each<[string, RawAnswer]>([
-    ["HTTP/1.0 without a length, kept open", writes(`HTTP/1.0 200 OK\r\n\r\n${body}`)],
-    ["a body that is shorter than its length", writes(ok("content-length: 99") + body)],
-    ["no length, never closed", writes(ok() + body)],
-    ["chunks without an end", writes(`${ok(chunked)}c\r\n${body}\r\n`)],
-    ["an unknown transfer-encoding, never closed", writes(ok("transfer-encoding: xchunked") + body)],
-    ["nothing at all", () => {}],
-    ["headers, a byte every 30 ms", (socket) => drip(socket, okBody(), 30)],
-    ["a body, a byte every 60 ms", (socket) => drip(socket, okBody(), 60, ok("content-length: 12").length)],
-  ])("%s", async (_name, answer) => {
-    const { result, closes } = await callOnce(answer);
-    expect(failureOf(result).detail).toBe("timeout");
-    expect(result.durationMs).toBeGreaterThanOrEqual(timeoutMs - 1);
-    await closes();
-  });
-
-  function drip(socket: Socket, text: string, everyMs: number, at = 0): void {
-    socket.write(text.slice(0, at));
-    let sent = at;
-    const timer = setInterval(() => {
-      socket.write(text.slice(sent, sent + 1));
-      sent += 1;
-    }, everyMs);
-    socket.on("close", () => clearInterval(timer));
-  }
+it.each(names("tooManyHeaders"))("%s is too much of a header: it fails the token and drops the connection", async (name) => {
+  const { result, closes } = await callOnce(answering(name));
+  expect(failureOf(result).detail).toBe("headers_too_large");
+  await closes();
 });
 
-describe("a connection that breaks fails the token", () => {
-  it.each<[string, RawAnswer]>([
-    ["closed without a word", (socket) => void socket.end()],
-    ["reset without a word", (socket) => void socket.resetAndDestroy()],
-    ["closed in the middle of the body", writesAndEnds(ok("content-length: 99") + body)],
-    ["closed in the middle of a chunk", writesAndEnds(`${ok(chunked)}ff\r\n${body}`)],
-    [
-      "reset in the middle of the body",
-      (socket) => void socket.write(ok("content-length: 99") + body, () => socket.resetAndDestroy()),
-    ],
-  ])("%s", async (_name, answer) => {
-    const { result } = await callOnce(answer);
-    expect(["reset", "protocol"]).toContain(failureOf(result).detail);
-    expect(failureOf(result).status).toBe(_name.includes("middle") ? 200 : null);
-  });
+it.each(names("endless"))("%s does not end in time: it fails the token and drops the connection", async (name) => {
+  const { result, closes } = await callOnce(answering(name));
+  expect(failureOf(result).detail).toBe("timeout");
+  expect(result.durationMs).toBeGreaterThanOrEqual(timeoutMs - 1);
+  await closes();
+});
+
+it.each<[HostileName, number | null, readonly ErrorDetail[]]>([
+  ["closed-without-a-word", null, ["reset"]],
+  ["reset-without-a-word", null, ["reset"]],
+  ["body-shorter-than-its-length-then-closed", 200, ["reset", "protocol"]],
+  ["chunk-cut-then-closed", 200, ["reset", "protocol"]],
+  ["reset-in-mid-body", 200, ["reset"]],
+])("%s breaks the connection and fails the token", async (name, status, details) => {
+  const { result } = await callOnce(answering(name));
+  expect(failureOf(result).status).toBe(status);
+  expect(details).toContain(failureOf(result).detail);
 });
 
 describe("a status other than 200 is the answer, whatever comes after it", () => {
@@ -166,30 +111,20 @@ describe("a status other than 200 is the answer, whatever comes after it", () =>
   });
 });
 
-describe("an unusual answer that says all it has to is taken", () => {
-  it.each<[string, RawAnswer]>([
-    ["no reason phrase", writes(`HTTP/1.1 200\r\ncontent-length: 12\r\n\r\n${body}`)],
-    ["103 Early Hints first", writes(head("103 Early Hints", "link: <x>") + okBody())],
-    ["a body that ends with the connection", writesAndEnds(ok("connection: close") + body)],
-    ["chunks, one of them with a long extension", writes(`${ok(chunked)}c;${"x".repeat(100_000)}\r\n${body}\r\n0\r\n\r\n`)],
-    ["1,000 short headers", writes(okBody(...Array.from({ length: 1_000 }, () => "x-a: 1")))],
-    ["headers called __proto__ and constructor", writes(okBody("__proto__: x", "constructor: y"))],
-    ["Latin-1 in a header", writes(Buffer.from(okBody("x: \u00e9"), "latin1"))],
-    ["an unknown content-encoding that changed nothing", writes(okBody("content-encoding: foo"))],
-    ["more bytes than announced", writes(`${okBody()}garbage`)],
-  ])("%s", async (_name, answer) => {
-    const { result } = await callOnce(answer);
-    expect(result).toMatchObject({ ok: true, text: body });
-  });
+it.each(names("accepted"))("%s is unusual, but says all it has to: it is taken", async (name) => {
+  const { result } = await callOnce(answering(name));
+  expect(result).toMatchObject({ ok: true, text: hostileBody });
 });
 
 describe("the body cap", () => {
-  it.each([
-    ["announced", writes(answerOf(`{"a":"${"x".repeat(2_000_000)}"}`))],
-    ["in chunks without an end", (socket: Socket) => void writeForEver(socket)],
-  ])("stops a body of 2 MB, %s, and drops the connection", async (_name, answer) => {
-    const { result, closes } = await callOnce(answer);
-    expect(failureOf(result)).toMatchObject({ detail: "body_too_large", status: 200 });
+  it.each<[HostileName, ErrorDetail]>([
+    ["body-of-2-mb", "body_too_large"],
+    ["chunks-for-ever", "body_too_large"],
+    ["chunk-extension-for-ever", "body_too_large"],
+    ["500-with-a-body-for-ever", "unexpected_status"],
+  ])("ends %s, and drops the connection", async (name, detail) => {
+    const { result, closes } = await callOnce(answering(name));
+    expect(failureOf(result).detail).toBe(detail);
     expect(result.bodyBytes).toBeLessThan(262_144 + 131_072);
     await closes();
   });
@@ -199,16 +134,6 @@ describe("the body cap", () => {
     const { result } = await callOnce(writes(answerOf(text)));
     expect(result).toMatchObject({ ok: true, text, bodyBytes: 262_144 });
   });
-
-  function writeForEver(socket: Socket): void {
-    const piece = "x".repeat(16_000);
-    const more = () => {
-      while (!socket.destroyed && socket.write(`3e80\r\n${piece}\r\n`));
-    };
-    socket.write(ok(chunked));
-    socket.on("drain", more);
-    more();
-  }
 });
 
 describe("what is not asked for", () => {

@@ -1,6 +1,8 @@
 import { createSocket } from "node:dgram";
 
 export interface NameAnswer {
+  /** The name that the addresses belong to, when the one asked for is an alias. */
+  readonly alias?: string;
   readonly addresses?: readonly string[];
   readonly ttlSeconds?: number;
   /** 2: SERVFAIL, 3: NXDOMAIN. */
@@ -42,25 +44,37 @@ function nameAt(query: Buffer, start: number): { name: string; end: number } {
   return { name: labels.join("."), end: at + 1 };
 }
 
-function response(question: Buffer, { addresses = [], ttlSeconds = 60, code = 0 }: NameAnswer): Buffer {
+function response(question: Buffer, { alias, addresses = [], ttlSeconds = 60, code = 0 }: NameAnswer): Buffer {
   const header = Buffer.from(question);
   header.writeUInt16BE(0x8180 | code, 2);
   header.writeUInt16BE(1, 4);
-  header.writeUInt16BE(addresses.length, 6);
+  header.writeUInt16BE(addresses.length + (alias === undefined ? 0 : 1), 6);
   header.writeUInt32BE(0, 8);
-  return Buffer.concat([header, ...addresses.map((address) => resource(address, ttlSeconds))]);
+  const aliasRecords = alias === undefined ? [] : [resource({ owner: asked, type: 5, data: encoded(alias) }, ttlSeconds)];
+  const owner = alias === undefined ? asked : encoded(alias);
+  const records = addresses.map((address) => resource({ owner, ...addressData(address) }, ttlSeconds));
+  return Buffer.concat([header, ...aliasRecords, ...records]);
 }
 
-function resource(address: string, ttlSeconds: number): Buffer {
-  const data = address.includes(":")
-    ? Buffer.from(address.replaceAll(":", ""), "hex")
-    : Buffer.from(address.split(".").map(Number));
-  const head = Buffer.alloc(12);
-  // A pointer to the question's name.
-  head.writeUInt16BE(0xc00c, 0);
-  head.writeUInt16BE(data.length === 16 ? 28 : 1, 2);
-  head.writeUInt16BE(1, 4);
-  head.writeUInt32BE(ttlSeconds, 6);
-  head.writeUInt16BE(data.length, 10);
-  return Buffer.concat([head, data]);
+/** A pointer to the question's name. */
+const asked = Buffer.from([0xc0, 0x0c]);
+
+function encoded(name: string): Buffer {
+  const labels = name.split(".").map((label) => Buffer.concat([Buffer.from([label.length]), Buffer.from(label, "latin1")]));
+  return Buffer.concat([...labels, Buffer.from([0])]);
+}
+
+function addressData(address: string): { type: number; data: Buffer } {
+  return address.includes(":")
+    ? { type: 28, data: Buffer.from(address.replaceAll(":", ""), "hex") }
+    : { type: 1, data: Buffer.from(address.split(".").map(Number)) };
+}
+
+function resource({ owner, type, data }: { owner: Buffer; type: number; data: Buffer }, ttlSeconds: number): Buffer {
+  const head = Buffer.alloc(10);
+  head.writeUInt16BE(type, 0);
+  head.writeUInt16BE(1, 2);
+  head.writeUInt32BE(ttlSeconds, 4);
+  head.writeUInt16BE(data.length, 8);
+  return Buffer.concat([owner, head, data]);
 }

@@ -16,7 +16,8 @@ export interface RawServer {
 
 export type RawAnswer = (socket: Socket, requestNumber: number) => void;
 
-export async function startRawServer(answer: RawAnswer): Promise<RawServer> {
+/** Listens on one loopback address, or on all of this machine's with 0.0.0.0. */
+export async function startRawServer(answer: RawAnswer, host = "127.0.0.1", atPort = 0): Promise<RawServer> {
   const sockets = new Set<Socket>();
   const requests: string[] = [];
   let connectionCount = 0;
@@ -35,7 +36,7 @@ export async function startRawServer(answer: RawAnswer): Promise<RawServer> {
       }
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  await new Promise<void>((resolve) => server.listen(atPort, host, resolve));
   const { port } = server.address() as AddressInfo;
   return {
     origin: `http://127.0.0.1:${port}`,

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { createReports } from "../../../../services/fetcher/adapters/reports.ts";
 import { conclude } from "../../../../services/fetcher/core/attempt-rules.ts";
-import type { Work } from "../../../../services/fetcher/core/pipeline.ts";
 import type { CallResult } from "../../../../services/fetcher/core/results.ts";
+import type { Work } from "../../../../services/fetcher/core/work.ts";
 import { createServiceContext } from "../../../support/service-context.ts";
 import { failure, rules, success, tokenRefresh, topics } from "../core/records.ts";
 
@@ -10,24 +10,31 @@ function reporting(logLevel: string) {
   const context = createServiceContext("fetcher", { logLevel });
   const { logger, metrics, logs } = context;
   const report = createReports({ logger, metrics, tiers: topics.retryTiers, maxAttempts: 3 });
-  const attempted = (result: CallResult, changes: Parameters<typeof tokenRefresh>[0] = {}) => {
+  const workOf = (changes: Parameters<typeof tokenRefresh>[0] = {}): Work => {
     const refresh = tokenRefresh(changes);
-    const work: Work = {
+    return {
       identity: "x",
       refresh,
       endpoint: { ok: true, url: refresh.metadata_api_url, origin: "https://api.example.com" },
       positions: [],
       offeredAtMs: 0,
-      queue: "7 https://api.example.com",
+      queue: `${refresh.project_id} https://api.example.com`,
       maxConcurrency: null,
       maxRequestsPerSecond: null,
       firstQueuedAt: refresh.first_queued_at,
       lastAttempt: false,
-      lost: false,
     };
-    report.attempted(work, result, conclude(refresh, result, rules));
   };
-  return { attempted, logs, metrics };
+  const attempted = (result: CallResult, changes: Parameters<typeof tokenRefresh>[0] = {}) => {
+    const work = workOf(changes);
+    report.attempted(work, result, conclude(work.refresh, result, rules));
+  };
+  const moved = (project: number, count: number) => {
+    const [, tier] = topics.retryTiers;
+    const works = Array.from({ length: count }, () => workOf({ project_id: project }));
+    if (tier !== undefined) report.moved({ cause: "surplus", tier, works });
+  };
+  return { attempted, moved, logs, metrics };
 }
 
 const secret = failure({ excerpt: "secret body\r\nwith a second line", status: 429, detail: "rate_limited" });
@@ -88,5 +95,20 @@ describe("the report of an attempt", () => {
       ["warn", "fetch.blocked", 8],
     ]);
     expect((await metrics.text()).body).toContain('fetch_blocked_total{reason="private_range",service="fetcher"} 6');
+  });
+});
+
+describe("the report of an overflow", () => {
+  it("counts every record, by tier and cause, and is one line for a project", async () => {
+    const { moved, logs, metrics } = reporting("info");
+    for (const project of [7, 7, 8]) moved(project, 10);
+    expect(logs).toMatchObject([
+      { level: "info", event: "fetch.overflowed", project_id: 7, cause: "surplus", records: 10, wait_ms: 10_000 },
+      { event: "fetch.overflowed", project_id: 8 },
+    ]);
+    expect(logs).toHaveLength(2);
+    const { body } = await metrics.text();
+    expect(body).toContain('overflow_records_total{tier="retry-10s",cause="surplus",service="fetcher"} 30');
+    expect(body).toContain('overflow_records_total{tier="retry-2s",cause="held_back",service="fetcher"} 0');
   });
 });
