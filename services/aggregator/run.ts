@@ -10,10 +10,12 @@ import type { ServiceContext } from "../common/lifecycle/context.ts";
 import { createDurableWrite } from "./adapters/durable-write.ts";
 import { createPublisher } from "./adapters/publisher.ts";
 import { createRefreshStore } from "./adapters/refresh-store.ts";
+import { createLoadStates } from "./adapters/stored-states.ts";
 import { createTelemetry } from "./adapters/telemetry.ts";
 import { createTokenStore } from "./adapters/token-store.ts";
 import type { AggregatorConfig } from "./config.ts";
 import { Aggregator } from "./core/aggregator.ts";
+import { withRepublishing } from "./core/republish.ts";
 
 /** Turns the outcomes of tokens into token rows, the progress of refreshes, and the public topics. */
 export async function run(config: AggregatorConfig, context: ServiceContext): Promise<void> {
@@ -41,6 +43,7 @@ export async function run(config: AggregatorConfig, context: ServiceContext): Pr
   context.onStop("producer", () => producer.close());
 
   const untilDurable = createDurableWrite(logger);
+  const publisher = createPublisher({ codec, topics, states, completions: producer });
   const aggregator = new Aggregator({
     generation: topics.tokenOutcome.generation,
     tokens: createTokenStore(cassandra, untilDurable),
@@ -50,7 +53,7 @@ export async function run(config: AggregatorConfig, context: ServiceContext): Pr
       nowMs: clock.nowMs,
       retentionSeconds: config.RETENTION_SECONDS,
     }),
-    publisher: createPublisher({ codec, topics, states, completions: producer }),
+    publisher,
     heads: new LRUCache({ max: config.TOKEN_CACHE_COUNT }),
     progress: new LRUCache({ max: config.PROGRESS_CACHE_COUNT }),
     telemetry: createTelemetry(logger, metrics),
@@ -59,10 +62,23 @@ export async function run(config: AggregatorConfig, context: ServiceContext): Pr
     gauge.set({}, aggregator.fencedCount),
   );
 
+  const republished = metrics.counter("token_states_republished_total", "Orders to publish a token again, by result.", {
+    result: ["published", "unknown_token"],
+  });
+  const handler = withRepublishing({
+    outcomes: aggregator.handle,
+    loadStates: createLoadStates(cassandra),
+    publisher,
+    report: ({ publishedCount, unknownCount }) => {
+      republished.inc({ result: "published" }, publishedCount);
+      republished.inc({ result: "unknown_token" }, unknownCount);
+    },
+  });
+
   const groupId = `${config.GROUP_PREFIX}.aggregator`;
   const consumer = await startBatchConsumer(kafka, {
     groupId,
-    topics: [{ topic: topics.tokenOutcome, handler: aggregator.handle }],
+    topics: [{ topic: topics.tokenOutcome, handler }],
     codec,
     deadLetters: createDeadLetters({ producer, topics, metrics, service: "aggregator", groupId }),
     logger,

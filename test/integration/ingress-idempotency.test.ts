@@ -19,7 +19,7 @@ beforeAll(async () => {
   const { env, topics } = stage.environment;
   codec = await createCodec({ registryUrl: env.SCHEMA_REGISTRY_URL ?? "", uses: [topics.refreshRequested] });
 });
-afterAll(() => stage.close());
+afterAll(() => stage?.close());
 
 interface Asking {
   readonly ingress?: Ingress;

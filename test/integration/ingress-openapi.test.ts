@@ -17,10 +17,11 @@ beforeAll(async () => {
   project = await stage.createProject();
   refreshId = await stage.storeRefresh(project, Date.now() * 1000);
   await stage.storeProgress(refreshId, { succeeded: 1, failed: 2, completedAt: Date.now() * 1000 });
-  await stage.storeError(refreshId, { createdAt: 2, ordinal: 0, status: 404, body: "gone" });
+  const attempts = [{ at: 1, status: null, duration_ms: 3_000, body_bytes: 0, cause: "timeout" }];
+  await stage.storeError(refreshId, { createdAt: 2, ordinal: 0, status: 404, body: "gone", attempts });
   await stage.storeError(refreshId, { createdAt: 1, ordinal: 1 });
 });
-afterAll(() => stage.close());
+afterAll(() => stage?.close());
 
 interface Call {
   readonly method?: string;

@@ -16,7 +16,7 @@ beforeAll(async () => {
   stage = await IngressStage.open("ingress-queries");
   ingress = await stage.ingress();
 });
-afterAll(() => stage.close());
+afterAll(() => stage?.close());
 
 interface Page<T> {
   readonly result: T[];
@@ -231,7 +231,11 @@ describe("the errors of a refresh", () => {
   it("have every field, null where there was no response", async () => {
     const project = await stage.createProject();
     const refreshId = await stage.storeRefresh(project, Date.now() * 1000);
-    await stage.storeError(refreshId, { createdAt: 2, ordinal: 0, status: 404, body: "<b>gone</b>\u001b[31m" });
+    const attempts = [
+      { at: 1_767_225_600_000_001, status: 503, duration_ms: 12, body_bytes: 5, cause: "service_unavailable" },
+      { at: 1_767_225_602_500_000, status: 404, duration_ms: 7, body_bytes: 15, cause: "unexpected_status" },
+    ];
+    await stage.storeError(refreshId, { createdAt: 2, ordinal: 0, status: 404, body: "<b>gone</b>\u001b[31m", attempts });
     await stage.storeError(refreshId, { createdAt: 1, ordinal: 1 });
     const { body } = await ownerOf(ingress, project).send<Page<RefreshErrorView>>("GET", `${endpoint}/${refreshId}/errors`);
     expect(pageSchema(errorItemSchema).parse(body)).toEqual(body);
@@ -245,12 +249,31 @@ describe("the errors of a refresh", () => {
         error_code: "invalid_response_status_code",
         error_detail: null,
         created_at: "1970-01-01T00:00:00.000002Z",
+        attempts: [
+          {
+            at: "2026-01-01T00:00:00.000001Z",
+            status: 503,
+            duration_ms: 12,
+            bytes: 5,
+            cause: "service_unavailable",
+            next: "retry",
+          },
+          {
+            at: "2026-01-01T00:00:02.500000Z",
+            status: 404,
+            duration_ms: 7,
+            bytes: 15,
+            cause: "unexpected_status",
+            next: "final",
+          },
+        ],
       },
       expect.objectContaining({
         client_response_status_code: null,
         client_response_body: null,
         error_code: "unable_to_retrieve_metadata",
         error_detail: "timeout",
+        attempts: [],
       }),
     ]);
   });

@@ -7,7 +7,8 @@ import { type Cassandra, connectCassandra } from "../../services/common/cassandr
 import type { Clock } from "../../services/common/clock.ts";
 import { createApiKey } from "../../services/common/http/api-key.ts";
 import { createLogger } from "../../services/common/logging/logger.ts";
-import type { RefreshRequested } from "../../services/common/messages/records.ts";
+import { storedAttempts } from "../../services/common/messages/attempt-history.ts";
+import type { RefreshRequested, TokenOutcome } from "../../services/common/messages/records.ts";
 import { parse } from "../../services/ingress/config.ts";
 import { run } from "../../services/ingress/run.ts";
 import { OwnerClient } from "../support/clients.ts";
@@ -157,14 +158,18 @@ export class IngressStage {
   }
 
   /** As the aggregator writes it: no status and no body where there was no response. */
-  storeError(refreshId: string, error: { createdAt: number; ordinal: number; status?: number; body?: string }): Promise<void> {
-    const query = `INSERT INTO refresh_errors (refresh_id, created_at, ordinal, token_id, collection_address, url, status_code,
-      response_body, error_code, error_detail) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
-    const { createdAt, ordinal, status, body } = error;
+  storeError(
+    refreshId: string,
+    error: { createdAt: number; ordinal: number; status?: number; body?: string; attempts?: TokenOutcome["attempts"] },
+  ): Promise<void> {
+    const query = `INSERT INTO refresh_errors (refresh_id, created_at, ordinal, token_id, collection_address, url, attempts,
+      status_code, response_body, error_code, error_detail) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+    const { createdAt, ordinal, status, body, attempts } = error;
+    const stored = attempts === undefined ? undefined : storedAttempts({ attempts, error_detail: null });
     const place = [refreshId, createdAt, ordinal, String(ordinal), `0x${"ab".repeat(20)}`, `http://127.0.0.1:1/${ordinal}`];
     const timeout = ["unable_to_retrieve_metadata", "timeout"];
     const cause = status === undefined ? timeout : ["invalid_response_status_code", undefined];
-    return this.cassandra.write(query, [...place, status, body, ...cause]);
+    return this.cassandra.write(query, [...place, stored, status, body, ...cause]);
   }
 
   /** The records of one project's refreshes: all that are in the topic now. */

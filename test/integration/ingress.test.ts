@@ -14,7 +14,7 @@ beforeAll(async () => {
   stage = await IngressStage.open("ingress");
   ingress = await stage.ingress();
 });
-afterAll(() => stage.close());
+afterAll(() => stage?.close());
 
 describe("a request", () => {
   it("is answered with a receipt, published as it was asked, and found at once", async () => {

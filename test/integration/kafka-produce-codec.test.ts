@@ -20,6 +20,7 @@ import type {
   TokenRefresh,
   TokenState,
 } from "../../services/common/messages/records.ts";
+import { republishOrder } from "../../services/common/messages/republish.ts";
 
 const registryUrl = stackEnvironment().SCHEMA_REGISTRY_URL ?? "";
 const topics = loadTopics({ prefix: `codec-${randomBytes(4).toString("hex")}.` });
@@ -80,6 +81,7 @@ const succeeded: TokenOutcome = {
   error_detail: null,
   response_body: null,
   attempts: [attempt],
+  republish: false,
 };
 const failed: TokenOutcome = {
   ...succeeded,
@@ -119,6 +121,7 @@ const samples: [string, TopicDefinition, object][] = [
   ...topics.retryTiers.map((tier): [string, TopicDefinition, object] => [tier.baseName, tier, tokenRefresh]),
   ["token.outcome of a success", topics.tokenOutcome, succeeded],
   ["token.outcome of a failure", topics.tokenOutcome, failed],
+  ["token.outcome that orders a token again", topics.tokenOutcome, republishOrder(succeeded.collection_address, "1")],
   ["refresh.watchdog", topics.watchdog, watchdog],
   ["token.state", topics.tokenState, tokenState],
   ["refresh.completed", topics.refreshCompleted, refreshCompleted],

@@ -18,6 +18,16 @@ export interface RefreshView {
 }
 
 /** One failed token: specification section 2.3. */
+/** One call for a failed token. */
+export interface AttemptView {
+  readonly at: string;
+  readonly status: number | null;
+  readonly duration_ms: number;
+  readonly bytes: number;
+  readonly cause: string | null;
+  readonly next: string;
+}
+
 export interface RefreshErrorView {
   readonly token_id: string;
   readonly collection_address: string;
@@ -26,6 +36,7 @@ export interface RefreshErrorView {
   readonly client_response_body: string | null;
   readonly error_code: string;
   readonly error_detail: string | null;
+  readonly attempts: readonly AttemptView[];
   readonly created_at: string;
 }
 

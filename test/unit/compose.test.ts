@@ -53,9 +53,10 @@ function importedFrom(file: string, seen = new Set<string>()): Set<string> {
 }
 
 describe("deploy/Dockerfile", () => {
-  const programs = Object.values(compose.services).flatMap(({ image, command }) =>
+  const started = Object.values(compose.services).flatMap(({ image, command }) =>
     image === "asset-metadata-refresh-service" ? (command ?? []) : [],
   );
+  const programs = [...started, ...["dead-letters", "token-state", "refresh"].map((name) => `deploy/operate/${name}.ts`)];
   const copied = [...read("deploy/Dockerfile").matchAll(/^COPY (?!--)(.+) \S+$/gm)].flatMap(([, paths = ""]) => paths.split(" "));
   const holds = (paths: readonly string[], file: string) => paths.some((path) => file === path || file.startsWith(`${path}/`));
 

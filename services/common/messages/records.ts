@@ -58,7 +58,7 @@ export interface TokenRefresh {
   readonly attempts: readonly Attempt[];
 }
 
-/** How one token of a refresh ended (`token.outcome`); key: collection address. */
+/** How one token of a refresh ended, or an order to publish a token again (`token.outcome`); key: collection address. */
 export interface TokenOutcome {
   readonly refresh_id: string;
   readonly ordinal: number;
@@ -79,6 +79,8 @@ export interface TokenOutcome {
   readonly error_detail: string | null;
   readonly response_body: string | null;
   readonly attempts: readonly Attempt[];
+  /** Set on what republishOrder makes, which is no outcome; the others leave it out and are read as false. */
+  readonly republish?: boolean;
 }
 
 /** One check on a refresh that may be stuck (`refresh.watchdog-1h`); key: refresh id. */

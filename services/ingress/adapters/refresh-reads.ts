@@ -1,4 +1,5 @@
 import type { Cassandra, Row } from "../../common/cassandra/session.ts";
+import { readStoredAttempts } from "../../common/messages/attempt-history.ts";
 import type { ListedRefresh, ReadMonth } from "../core/refresh-list.ts";
 import type { RefreshFacts, RefreshProgress, TokenError } from "../core/views.ts";
 
@@ -90,6 +91,7 @@ function errorOf(row: Row): TokenError {
     errorCode: String(row.error_code),
     errorDetail: textOrNull(row.error_detail),
     createdAt: Number(row.created_at),
+    attempts: readStoredAttempts(row.attempts),
   };
 }
 
@@ -98,7 +100,7 @@ const textOrNull = (cell: unknown): string | null => (cell === null ? null : Str
 const selectRefresh = "SELECT project_id, collection_address, requested_at, total FROM refreshes WHERE refresh_id = ?";
 const selectProgress = "SELECT succeeded_count, failed_count, completed_at FROM refresh_progress WHERE refresh_id = ?";
 const selectErrors = `SELECT created_at, ordinal, token_id, collection_address, url, status_code, response_body, error_code,
-  error_detail FROM refresh_errors WHERE refresh_id = ?`;
+  error_detail, attempts FROM refresh_errors WHERE refresh_id = ?`;
 const selectByProject = `SELECT refresh_id, created_at, collection_address FROM refreshes_by_project
   WHERE project_id = ? AND month = ?`;
 const selectByCollection = `SELECT refresh_id, created_at, collection_address FROM refreshes_by_collection

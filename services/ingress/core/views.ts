@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { isoFromMicros } from "../../common/clock.ts";
 import { knownAddressSchema } from "../../common/http/fields.ts";
+import { type AttemptEntry, nextSteps } from "../../common/messages/attempt-history.ts";
 import { errorCodes } from "../../common/messages/records.ts";
 
 /** The immutable facts of a refresh. Times in micros. */
@@ -31,6 +32,7 @@ export interface TokenError {
   readonly errorDetail: string | null;
   /** Micros. */
   readonly createdAt: number;
+  readonly attempts: readonly AttemptEntry[];
 }
 
 /** The place of an error in its list, in a cursor: when it was recorded, and the ordinal, which decides between those of one instant. */
@@ -62,7 +64,21 @@ export const refreshSchema = refreshItemSchema.extend({
     .describe("The three add up to the number of tokens requested"),
 });
 
-/** Specification section 2.3, with the finer cause beside the error code. */
+const attemptSchema = z.strictObject({
+  at: timestampSchema.describe("When the call was started"),
+  status: z.int().nullable().describe("null when no response was received"),
+  duration_ms: z.int().describe("From the start of the call to its result"),
+  bytes: z.int().min(0).describe("Bytes of the body that were received"),
+  cause: z.string().nullable().describe("As error_detail; null for an answer that was good"),
+  next: z
+    .enum(nextSteps)
+    .describe(
+      "retry: refused, and tried again after a wait; final: not a cause that is tried again; " +
+        "attempts_used_up: refused, and the last attempt of a token; deadline_exceeded: refused, and the refresh's time ran out",
+    ),
+});
+
+/** Specification section 2.3, with the finer cause beside the error code, and the calls that were made. */
 export const errorItemSchema = z.strictObject({
   token_id: z.string(),
   collection_address: knownAddressSchema,
@@ -72,6 +88,7 @@ export const errorItemSchema = z.strictObject({
   error_code: z.enum(errorCodes),
   error_detail: z.string().nullable().describe("The finer cause: timeout, dns, connect, redirect, not_json, …"),
   created_at: timestampSchema,
+  attempts: z.array(attemptSchema).describe("The calls that were made, oldest first, at most three; empty when none was"),
 });
 
 export const receiptSchema = z.strictObject({ refresh_id: z.uuid() });
@@ -110,6 +127,7 @@ export function errorView(error: TokenError): Omit<ErrorItem, "error_code"> & { 
     error_code: error.errorCode,
     error_detail: error.errorDetail,
     created_at: isoFromMicros(error.createdAt),
+    attempts: error.attempts.map((attempt) => ({ ...attempt, at: isoFromMicros(attempt.at) })),
   };
 }
 

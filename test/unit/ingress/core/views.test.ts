@@ -62,6 +62,9 @@ it.each([
     collectionAddress: facts.collectionAddress,
     url: "https://api.example.com/7",
     createdAt: facts.requestedAt,
+    attempts: [
+      { at: facts.requestedAt, status: 503, duration_ms: 12, bytes: 5, cause: "service_unavailable", next: "retry" as const },
+    ],
     ...cause,
   };
   const view = errorView(error);
@@ -74,5 +77,8 @@ it.each([
     error_code: cause.errorCode,
     error_detail: cause.errorDetail,
     created_at: "2026-01-31T08:15:30.123456Z",
+    attempts: [
+      { at: "2026-01-31T08:15:30.123456Z", status: 503, duration_ms: 12, bytes: 5, cause: "service_unavailable", next: "retry" },
+    ],
   });
 });
