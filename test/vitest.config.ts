@@ -2,7 +2,10 @@ import { defineConfig } from "vitest/config";
 
 const reportFile = process.env.VITEST_JSON;
 
-/** Unit tests need no server; integration and end-to-end tests get the local stack from their global setup. */
+/**
+ * Unit tests need no server; integration and end-to-end tests get the local stack from their global setup. The time-outs are safety
+ * nets, longer than a few waits of a test that fail one after the other: what such a wait has seen last says more than a time-out.
+ */
 export default defineConfig({
   test: {
     root: new URL("..", import.meta.url).pathname,
@@ -13,7 +16,8 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["test/unit/**/*.test.ts", "test/*.test.ts"],
-          testTimeout: 20_000,
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
         },
       },
       {
@@ -22,8 +26,8 @@ export default defineConfig({
           name: "integration",
           include: ["test/integration/**/*.test.ts"],
           globalSetup: "test/support/global-setup.ts",
-          testTimeout: 60_000,
-          hookTimeout: 120_000,
+          testTimeout: 240_000,
+          hookTimeout: 300_000,
           maxWorkers: 2,
         },
       },
@@ -33,8 +37,8 @@ export default defineConfig({
           name: "e2e",
           include: ["test/e2e/**/*.test.ts"],
           globalSetup: "test/support/global-setup.ts",
-          testTimeout: 120_000,
-          hookTimeout: 180_000,
+          testTimeout: 360_000,
+          hookTimeout: 360_000,
           maxWorkers: 1,
         },
       },

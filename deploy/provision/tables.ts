@@ -7,8 +7,6 @@ import type { ProvisionSettings } from "./settings.ts";
 
 const folder = new URL("../../schemas/cassandra/", import.meta.url).pathname;
 const wantedReplicas = 3;
-/** A change of the schema waits for the disks of every node. */
-const schemaChangeTimeoutMs = 60_000;
 
 /** Creates the keyspace and applies the numbered files of schemas/cassandra, each once. */
 export async function provisionTables(
@@ -19,7 +17,6 @@ export async function provisionTables(
     contactPoints: settings.CASSANDRA_CONTACT_POINTS,
     datacenter: settings.CASSANDRA_DATACENTER,
     keyspace: settings.CASSANDRA_KEYSPACE,
-    requestTimeoutMs: schemaChangeTimeoutMs,
     logger,
   };
   const before = await look(cluster);

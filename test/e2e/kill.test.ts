@@ -39,7 +39,7 @@ it.each(serviceNames)("kill -9 of %s in the middle of 1000 tokens changes no cou
     { everyMs: 1 },
   );
   await system.killAndRestart(name);
-  await system.completed(project, refreshId, { withinMs: 90_000 });
+  await system.completed(project, refreshId, { withinMs: 180_000 });
   await ledger.check({ project, refreshId, tokenIds, failed, afterKill: true });
 });
 
@@ -57,7 +57,7 @@ it("kill -9 of the splitter between the first and the last of ten refreshes lose
   await system.killAndRestart("splitter");
   for (const [part, request] of requests.entries()) {
     const refreshId = await request;
-    await system.completed(project, refreshId, { withinMs: 90_000 });
+    await system.completed(project, refreshId, { withinMs: 180_000 });
     await ledger.check({ project, refreshId, tokenIds: parts[part] ?? [], afterKill: true });
   }
 });
@@ -75,7 +75,7 @@ it.each(["splitter", "fetcher", "aggregator"] as const)(
       { everyMs: 1 },
     );
     expect(await system.stopAndRestart(name)).toEqual({ code: 0, signal: null });
-    await system.completed(project, refreshId, { withinMs: 90_000 });
+    await system.completed(project, refreshId, { withinMs: 180_000 });
     await ledger.check({ project, refreshId, tokenIds });
     expect(project.api.calls).toHaveLength(tokenIds.length);
   },

@@ -148,7 +148,11 @@ describe("members that come and go", () => {
       (count) => count > 0,
     );
     await refreshAll("B");
-    expect(processedBy(await passing.metrics.text())).toBeGreaterThan(0);
+    await waitFor(
+      "its share of them",
+      async () => processedBy(await passing.metrics.text()),
+      (count) => count > 0,
+    );
     await passing.stop();
     const before = collections.map((collection) => stage.published(collection, "1").length);
     const changedBack = await refreshAll("A");

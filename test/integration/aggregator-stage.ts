@@ -197,10 +197,11 @@ export class Stage {
     return this.cassandra.read("SELECT * FROM refresh_errors WHERE refresh_id = ?", [refreshId]);
   }
 
-  /** Waits for the completion of the refresh that these outcomes belong to. */
+  /** Waits for the completion of the refresh that these outcomes belong to, and until all that was published before it is read. */
   async completed([first]: readonly TokenOutcome[]): Promise<RefreshCompleted> {
     const id = first?.refresh_id;
     const records = await this.completions.until(`completion of ${id}`, (all) => all.some(({ key }) => key === id));
+    await Promise.all([this.states.caughtUp(), this.completions.caughtUp()]);
     return records.find(({ key }) => key === id)?.value as RefreshCompleted;
   }
 

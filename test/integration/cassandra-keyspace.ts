@@ -16,6 +16,7 @@ export interface TestKeyspace {
     readonly datacenter: string;
     readonly keyspace: string;
     readonly logger: ReturnType<typeof createLogger>;
+    readonly requestTimeoutMs: number;
   };
   /** The driver, in this keyspace once it exists. */
   raw(): Promise<Client>;
@@ -33,6 +34,8 @@ export function createKeyspace(name: string): TestKeyspace {
     datacenter: environment.CASSANDRA_DATACENTER ?? "",
     keyspace: `${name}_${randomBytes(4).toString("hex")}`,
     logger: createLogger(name, "silent"),
+    // A loaded server takes long for a change of the schema.
+    requestTimeoutMs: 60_000,
   };
   let client: Promise<Client> | undefined;
   const raw = () => {

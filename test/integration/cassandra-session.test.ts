@@ -22,7 +22,7 @@ async function open(options: Partial<CassandraOptions> = {}): Promise<Cassandra>
 async function openThroughProxy(options: Partial<CassandraOptions> = {}) {
   const proxy = new CassandraProxy(keyspace.cluster.contactPoints[0] ?? "");
   await proxy.open();
-  const session = await open({ contactPoints: [proxy.contactPoint], requestTimeoutMs: 500, ...options });
+  const session = await open({ contactPoints: [proxy.contactPoint], requestTimeoutMs: 3_000, ...options });
   opened.push({ close: () => proxy.cut() });
   return { proxy, session };
 }

@@ -96,14 +96,15 @@ export async function createCorner(test: string): Promise<Corner> {
   const name = `consume-${test}-${randomBytes(3).toString("hex")}`;
   const topics = loadTopics({ prefix: `${name}.` });
   const quiet = createLogger("corner", "silent");
-  const client = (): Kafka =>
+  const client = (requestTimeoutMs = timing.requestTimeoutMs): Kafka =>
     createKafka({
       brokers: (process.env.KAFKA_BROKERS ?? "127.0.0.1:9092").split(","),
       clientId: name,
-      requestTimeoutMs: timing.requestTimeoutMs,
+      requestTimeoutMs,
       logger: quiet,
     });
-  const kafka = client();
+  // A loaded broker takes its time to create topics, and to delete them.
+  const kafka = client(60_000);
   const admin = kafka.admin();
   const raw = kafka.producer({
     allowAutoTopicCreation: false,
@@ -129,7 +130,7 @@ export async function createCorner(test: string): Promise<Corner> {
     topics,
     admin,
     producer,
-    client,
+    client: () => client(),
     deadLetters: createDeadLetters({ producer, topics, metrics: new Metrics("test"), service: "test", groupId: name }),
     topic: (definition, partitions, delayMs = definition.delayMs) =>
       create({ ...definition, name: `${definition.name}.${created.length}`, partitions, delayMs }),

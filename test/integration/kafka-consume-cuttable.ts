@@ -1,12 +1,29 @@
 import { connect, type Socket } from "node:net";
 import { Kafka, logLevel } from "kafkajs";
 
-const findCoordinatorKey = 10;
+const keys = { offsetCommit: 8, findCoordinator: 10, heartbeat: 12 };
 
-/** A client whose connections can be cut, all of them or those that look for the group's coordinator. */
+export type Cut =
+  | "nothing"
+  /** No connection lives, none can be made. */
+  | "everything"
+  /** Whoever looks for the group's coordinator is cut off. */
+  | "coordinator"
+  /** The coordinator that is known cannot be reached; whoever looks for it again finds one that can. */
+  | "known coordinator"
+  /** The connections of now stay open, and nothing comes over them any more. */
+  | "answers";
+
+/** A client whose connections can be cut. */
 export function cuttableClient(clientId: string) {
   const sockets = new Set<Socket>();
-  let cut: "nothing" | "everything" | "coordinator" = "nothing";
+  let cut: Cut = "nothing";
+  const isCut = (asked: number): boolean => {
+    if (cut === "coordinator") return asked === keys.findCoordinator;
+    if (cut !== "known coordinator") return false;
+    if (asked === keys.findCoordinator) cut = "nothing";
+    return asked === keys.offsetCommit || asked === keys.heartbeat;
+  };
   const kafka = new Kafka({
     brokers: (process.env.KAFKA_BROKERS ?? "127.0.0.1:9092").split(","),
     clientId,
@@ -20,7 +37,7 @@ export function cuttableClient(clientId: string) {
       socket.write = (bytes: Uint8Array) => {
         // A request begins with its length and its kind.
         const asked = Buffer.from(bytes).readInt16BE(4);
-        if (cut === "coordinator" && asked === findCoordinatorKey) socket.destroy(new Error("cut"));
+        if (isCut(asked)) socket.destroy(new Error("cut"));
         return write(bytes);
       };
       socket.on("error", () => undefined);
@@ -30,9 +47,10 @@ export function cuttableClient(clientId: string) {
   });
   return {
     kafka,
-    cut: (what: typeof cut) => {
+    cut: (what: Cut) => {
       cut = what;
       if (what === "everything") for (const socket of sockets) socket.destroy(new Error("cut"));
+      if (what === "answers") for (const socket of sockets) socket.pause();
     },
   };
 }

@@ -23,7 +23,7 @@ afterEach(async () => {
   running.clear();
 });
 
-afterAll(() => corner.close());
+afterAll(() => corner?.close());
 
 function newGroup(): string {
   groupCount += 1;
@@ -42,7 +42,8 @@ async function start(
   const topics = [{ topic, handler: handler ?? keep }];
   const consumer = await startBatchConsumer(kafka, { ...own, groupId, topics, ...rest });
   running.add(consumer);
-  return { consumer, seen, logs: own.logs, failures: own.failures };
+  const unread = async () => Number(/^consumer_unread_records\S* (\d+)$/m.exec((await own.metrics.text()).body)?.[1]);
+  return { consumer, seen, logs: own.logs, failures: own.failures, unread };
 }
 
 const committedTo = (groupId: string, topic: TopicDefinition, offset: number) =>
@@ -50,25 +51,51 @@ const committedTo = (groupId: string, topic: TopicDefinition, offset: number) =>
     `${groupId} to commit ${offset}`,
     () => corner.committed(groupId, topic),
     ([seen]) => seen === offset,
-    { withinMs: 40_000 },
   );
 
 test("goes on by itself when no broker could be reached for longer than kafkajs tries", async () => {
   const group = newGroup();
   const topic = await corner.topic(corner.topics.refreshRequested, 1);
-  const client = cuttableClient(corner.name);
-  const { consumer, seen, logs, failures } = await start(group, topic, { kafka: client.kafka });
   await corner.produce(topic, 0, [1]);
-  await committedTo(group, topic, 1);
+  const client = cuttableClient(corner.name);
+  const { consumer, seen, logs, failures, unread } = await start(group, topic, { kafka: client.kafka });
+  await waitFor(
+    "the record",
+    () => seen.length,
+    (count) => count === 1,
+  );
+  // Cut off before its commit is answered, the batch goes on trying, and kafkajs has nothing to give up.
+  await waitFor("the answer to its commit", unread, (count) => count === 0);
   client.cut("everything");
-  await waitFor("kafkajs to give up", () => logs.some(({ event }) => event === "consumer.crashed"), Boolean, {
-    withinMs: 30_000,
-  });
+  await waitFor("kafkajs to give up", () => logs.some(({ event }) => event === "consumer.crashed"), Boolean);
   expect(consumer.health()).toBeDefined();
   await corner.produce(topic, 0, [2]);
   client.cut("nothing");
   await committedTo(group, topic, 2);
   expect(seen).toEqual([1, 2]);
+  expect(failures).toEqual([]);
+});
+
+test.each([
+  ["no broker could be reached", "everything"],
+  ["its connections had become dead ones", "answers"],
+  ["the coordinator that it knew was gone for good", "known coordinator"],
+] as const)("goes on by itself when %s for longer than a session while a batch was not committed", async (_, what) => {
+  const group = newGroup();
+  const topic = await corner.topic(corner.topics.refreshRequested, 1);
+  const client = cuttableClient(corner.name);
+  const seen: number[] = [];
+  const handler: BatchHandler<number> = async (records) => {
+    if (seen.length === 0) client.cut(what);
+    seen.push(...records.map(({ value }) => value));
+  };
+  const { logs, failures } = await start(group, topic, { kafka: client.kafka, handler });
+  await corner.produce(topic, 0, [1]);
+  await waitFor("the end of the session", () => logs.some(({ event }) => event === "consumer.session_lapsed"), Boolean);
+  if (what === "everything") client.cut("nothing");
+  await corner.produce(topic, 0, [2]);
+  await committedTo(group, topic, 2);
+  expect(new Set(seen)).toEqual(new Set([1, 2]));
   expect(failures).toEqual([]);
 });
 

@@ -27,7 +27,7 @@ afterEach(async () => {
   running.clear();
 });
 
-afterAll(() => corner.close());
+afterAll(() => corner?.close());
 
 function newGroup(): string {
   groupCount += 1;
@@ -67,7 +67,6 @@ const owns = (what: string, consumer: WindowConsumer, count: number) =>
     what,
     () => consumer.assigned.length,
     (length) => length === count,
-    { withinMs: 40_000 },
   );
 
 test("fetches again when its window had room again while the group was between two assignments", async () => {
@@ -97,9 +96,7 @@ test("commits what it finishes after an outage that kafkajs gave up in, although
   const { consumer, records, logs } = await start(group, main, { kafka: client.kafka });
   await has("the records", records, 3);
   client.cut("everything");
-  await waitFor("kafkajs to give up", () => logs.some(({ event }) => event === "consumer.crashed"), Boolean, {
-    withinMs: 30_000,
-  });
+  await waitFor("kafkajs to give up", () => logs.some(({ event }) => event === "consumer.crashed"), Boolean);
   client.cut("nothing");
   await owns("the assignment again", consumer, 1);
   for (const record of records) consumer.finish(record);

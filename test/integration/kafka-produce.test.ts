@@ -17,20 +17,18 @@ import { waitFor } from "../support/wait-for.ts";
 
 const environment = stackEnvironment();
 const logger = createLogger("test", "silent");
-const kafka = createKafka({
-  brokers: (environment.KAFKA_BROKERS ?? "").split(","),
-  clientId: "kafka-produce-test",
-  requestTimeoutMs: 3_000,
-  logger,
-});
-const admin = kafka.admin();
+const connection = { brokers: (environment.KAFKA_BROKERS ?? "").split(","), clientId: "kafka-produce-test", logger };
+const kafka = createKafka({ ...connection, requestTimeoutMs: 3_000 });
+/** A loaded broker takes its time to create topics, and to delete them. */
+const patient = createKafka({ ...connection, requestTimeoutMs: 60_000 });
+const admin = patient.admin();
 const topics = uniqueTopics();
 const { tokenState, refreshCompleted, tokenOutcome, watchdog, refreshRequested, tokenRequested } = topics;
 let producer: RecordProducer;
 
 beforeAll(async () => {
   await admin.connect();
-  await provisionTopics(kafka, { topics, replicationFactor: 1, dryRun: false });
+  await provisionTopics(patient, { topics, replicationFactor: 1, dryRun: false });
 });
 afterAll(async () => {
   await admin.deleteTopics({ topics: topics.all.map(({ name }) => name) });
@@ -332,7 +330,7 @@ describe("a topic that is not there", () => {
     const early = await createProducer(kafka, { topics: missing, logger, requestTimeoutMs: 3_000 });
     expect(await early.send(recordOf(missing.tokenState, "key", "sent"), 5_000)).toMatchObject({ ok: false, reason: "not_sent" });
     const delivery = early.deliver([recordOf(missing.tokenState, "key", "delivered")]);
-    await provisionTopics(kafka, { topics: missing, replicationFactor: 1, dryRun: false });
+    await provisionTopics(patient, { topics: missing, replicationFactor: 1, dryRun: false });
     expect(await delivery).toMatchObject([{ ok: true, offset: 0 }]);
     await early.close();
     await admin.deleteTopics({ topics: missing.all.map(({ name }) => name) });

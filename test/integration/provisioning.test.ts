@@ -18,7 +18,7 @@ const environment = stackEnvironment();
 const registryUrl = environment.SCHEMA_REGISTRY_URL ?? "";
 const logger = createLogger("test", "silent");
 const brokers = (environment.KAFKA_BROKERS ?? "").split(",");
-const kafka = createKafka({ brokers, clientId: "provisioning-test", requestTimeoutMs: 10_000, logger });
+const kafka = createKafka({ brokers, clientId: "provisioning-test", requestTimeoutMs: 60_000, logger });
 const admin = kafka.admin();
 const created: Topics[] = [];
 

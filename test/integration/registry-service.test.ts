@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { waitFor } from "../support/wait-for.ts";
 import { CassandraProxy } from "./cassandra-proxy.ts";
 import { newAddress, RegistryService, setUpRegistry } from "./registry-service.ts";
 
@@ -107,8 +108,17 @@ describe("the service", () => {
       expect(down.headers.get("retry-after")).toMatch(/^\d+$/);
       expect(await far.context.health.ready()).toEqual({ cassandra: expect.stringContaining("does not answer") });
       await proxy.open();
-      await expect.poll(async () => (await far.call("GET", path)).status, { timeout: 15_000 }).toBe(200);
-      expect(await far.context.health.ready()).toEqual({});
+      await waitFor(
+        "Cassandra",
+        () => far.call("GET", path),
+        ({ status }) => status === 200,
+      );
+      // Each of its connections comes back by itself.
+      await waitFor(
+        "its health",
+        () => far.context.health.ready(),
+        (problems) => Object.keys(problems).length === 0,
+      );
     } finally {
       await far.stop();
       await proxy.cut();

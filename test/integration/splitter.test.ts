@@ -15,6 +15,7 @@ import { run } from "../../services/splitter/run.ts";
 import { createEnvironment, type TestEnvironment } from "../support/environment.ts";
 import { createServiceContext, type TestServiceContext } from "../support/service-context.ts";
 import { type ReadRecord, readTopic, type TopicReader } from "../support/topic-reader.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { bitmapOf, refreshOf } from "../unit/splitter/refreshes.ts";
 
 const watchdogDelayMs = 400;
@@ -202,7 +203,7 @@ describe("the watchdog", () => {
     await writeProgress(refresh, [1]);
     await send(refresh);
     await untilChecked(refresh, 3);
-    expect(of(requested.records, refresh)).toHaveLength(2);
+    expect(of(await requested.caughtUp(), refresh)).toHaveLength(2);
 
     const { topics } = environment;
     const fetchTopics = [topics.tokenRequested, ...topics.retryTiers].map(({ name }) => name);
@@ -211,7 +212,7 @@ describe("the watchdog", () => {
     await untilRequested(refresh, 6);
     const last = Math.max(...checksOf(checks.records, refresh).map(({ check }) => check));
     await untilChecked(refresh, last + 3);
-    const emitted = of(requested.records, refresh).map(({ value }) => [value.emission, value.ordinal]);
+    const emitted = of(await requested.caughtUp(), refresh).map(({ value }) => [value.emission, value.ordinal]);
     expect(emitted).toEqual([
       [1, 0],
       [1, 2],
@@ -238,13 +239,17 @@ describe("the watchdog", () => {
     await send(ending);
     await untilChecked(ending, 1);
     await writeProgress(ending, [0, 1, 2]);
-    const seen = checksOf(checks.records, ending).length;
+    const seen = checksOf(await checks.caughtUp(), ending).length;
     const other = freshRefresh({ token_policy: "open" });
     await send(other);
     await untilChecked(other, 4);
     // The one check that was waiting when the progress was written may have planned one more.
-    expect(checksOf(checks.records, ending).length).toBeLessThanOrEqual(seen + 1);
-    await expect.poll(async () => (await service.metrics.text()).body).toContain('action="completed"');
+    expect(checksOf(await checks.caughtUp(), ending).length).toBeLessThanOrEqual(seen + 1);
+    await waitFor(
+      "its end to be counted",
+      async () => (await service.metrics.text()).body,
+      (body) => body.includes('action="completed"'),
+    );
   });
 
   it("closes what is left an hour after the deadline, dated by the record", async () => {

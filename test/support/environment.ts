@@ -6,8 +6,6 @@ import { createKafka } from "../../services/common/kafka/client.ts";
 import { loadTopics, type Topics } from "../../services/common/kafka/topics.ts";
 import { createLogger } from "../../services/common/logging/logger.ts";
 
-/** A change of the schema waits for disks: seconds, on a machine that is busy. */
-const schemaChangeTimeoutMs = 60_000;
 const silent = createLogger("test-environment", "silent");
 
 /** A corner of the shared stack that nobody else uses: topics, groups, keyspace and Redis keys with names of its own. */
@@ -81,7 +79,6 @@ async function removeKeyspace(env: Record<string, string>): Promise<void> {
     contactPoints: (env.CASSANDRA_CONTACT_POINTS ?? "").split(","),
     datacenter: env.CASSANDRA_DATACENTER ?? "",
     keyspace: env.CASSANDRA_KEYSPACE ?? "",
-    requestTimeoutMs: schemaChangeTimeoutMs,
     logger: silent,
   });
 }

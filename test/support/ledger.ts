@@ -76,11 +76,15 @@ export class Ledger {
     if (!claim.afterKill) assert.equal(project.api.calls.length, callCount, "I7: no call after completion");
   }
 
-  /** The completion event, which may come a moment after the owner is told. */
+  /**
+   * The completion event, which may come a moment after the owner is told. Then everything that was there before it has been read:
+   * each topic has a reader of its own, and one may be behind the other.
+   */
   async completionOf(refreshId: string): Promise<ReadRecord<RefreshCompleted>> {
     const find = () => this.completions.records.find(({ key }) => key === refreshId);
     const found = await waitFor(`the completion of ${refreshId}`, find, (record) => record !== undefined);
     if (found === undefined) throw new Error("unreachable");
+    await Promise.all([this.states, this.completions, this.outcomes].map((reader) => reader.caughtUp()));
     return found;
   }
 

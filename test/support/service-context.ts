@@ -35,7 +35,7 @@ export function createServiceContext(
     fail: (cause) => void failures.push(cause),
     async stop() {
       health.markStopping();
-      if (await stops.run(options.stopWithinMs ?? 15_000)) return;
+      if (await stops.run(options.stopWithinMs ?? 60_000)) return;
       throw new Error(`${service} did not stop well: ${JSON.stringify(logs.slice(-10))}`);
     },
   };

@@ -128,7 +128,7 @@ export class TestSystem {
     const done = (refresh: RefreshView) => refresh.status === "completed";
     try {
       return await waitFor(`refresh ${refreshId}`, () => owner.getRefresh(refreshId), done, {
-        withinMs: 60_000,
+        withinMs: 180_000,
         everyMs: 50,
         ...options,
       });

@@ -24,6 +24,8 @@ export interface TopicReader<T> {
     condition: (records: readonly ReadRecord<T>[]) => boolean,
     options?: WaitOptions,
   ): Promise<readonly ReadRecord<T>[]>;
+  /** Waits until everything is read that is in the topic now: only then does what is not among the records not exist. */
+  caughtUp(): Promise<readonly ReadRecord<T>[]>;
   close(): Promise<void>;
 }
 
@@ -38,12 +40,14 @@ export async function readTopic<T>(environment: Readonly<Record<string, string>>
   const kafka = new Kafka({ brokers: KAFKA_BROKERS.split(","), clientId: "topic-reader", logLevel: logLevel.NOTHING });
   const consumer = kafka.consumer({ groupId: `topic-reader-${randomUUID()}`, maxWaitTimeInMs: 100 });
   const records: ReadRecord<T>[] = [];
+  const positions = new Map<number, number>();
   await consumer.connect();
   await consumer.subscribe({ topic, fromBeginning: true });
   await consumer.run({
     autoCommit: false,
     eachMessage: async ({ partition, message }) => {
       records.push(await readRecord<T>(registry, partition, message));
+      positions.set(partition, Number(message.offset) + 1);
     },
   });
   return {
@@ -53,8 +57,24 @@ export async function readTopic<T>(environment: Readonly<Record<string, string>>
       await waitFor(`${topic}: ${what}`, seen, () => condition(records), options);
       return records;
     },
+    caughtUp: async () => {
+      const ends = await endsOf(kafka, topic);
+      const behind = () => ends.filter(({ partition, end }) => (positions.get(partition) ?? 0) < end);
+      await waitFor(`${topic}: the end of what is in it`, behind, ({ length }) => length === 0);
+      return records;
+    },
     close: () => consumer.disconnect(),
   };
+}
+
+async function endsOf(kafka: Kafka, topic: string): Promise<{ partition: number; end: number }[]> {
+  const admin = kafka.admin();
+  await admin.connect();
+  try {
+    return (await admin.fetchTopicOffsets(topic)).map(({ partition, high }) => ({ partition, end: Number(high) }));
+  } finally {
+    await admin.disconnect();
+  }
 }
 
 async function readRecord<T>(registry: SchemaRegistry, partition: number, message: KafkaMessage): Promise<ReadRecord<T>> {

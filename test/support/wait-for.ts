@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { inspect } from "node:util";
 
 export interface WaitOptions {
-  /** The bound: a test that is not there by then fails with what it saw last. */
+  /** The bound: a test that is not there by then fails with what it saw last. A loaded machine must not reach it. */
   readonly withinMs?: number;
   readonly everyMs?: number;
 }
@@ -15,7 +15,7 @@ export async function waitFor<T>(
   what: string,
   look: () => T | Promise<T>,
   until: (seen: T) => boolean,
-  { withinMs = 15_000, everyMs = 25 }: WaitOptions = {},
+  { withinMs = 60_000, everyMs = 25 }: WaitOptions = {},
 ): Promise<T> {
   const deadline = performance.now() + withinMs;
   let last = "nothing yet";

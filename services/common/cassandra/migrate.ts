@@ -7,6 +7,9 @@ import { type ClusterOptions, openClient } from "./client.ts";
 import { MigrationLock } from "./migration-lock.ts";
 import { loadMigrations, type Migration } from "./migrations.ts";
 
+/** A change of the schema waits for the disk of every node: on a loaded cluster far longer than a query may take. */
+const schemaTimeoutMs = 60_000;
+
 export interface MigrateOptions extends ClusterOptions {
   readonly keyspace: string;
   /** Replicas in the local data centre, for a keyspace that does not exist yet. */
@@ -24,7 +27,7 @@ export interface MigrateOptions extends ClusterOptions {
  */
 export async function migrate(options: MigrateOptions): Promise<{ applied: string[] }> {
   const migrations = await loadMigrations(options.folder);
-  const client = await openClient(options);
+  const client = await openClient({ requestTimeoutMs: schemaTimeoutMs, ...options });
   try {
     const schema = new Schema(client, options);
     await schema.ensureKeyspace();
@@ -47,7 +50,7 @@ export async function migrate(options: MigrateOptions): Promise<{ applied: strin
 
 /** Removes the keyspace with everything in it: for tests. */
 export async function dropKeyspace(options: ClusterOptions & { readonly keyspace: string }): Promise<void> {
-  const client = await openClient(options);
+  const client = await openClient({ requestTimeoutMs: schemaTimeoutMs, ...options });
   try {
     await client.execute(`DROP KEYSPACE IF EXISTS ${options.keyspace}`, [], { prepare: false });
   } finally {

@@ -5,7 +5,7 @@ import type { Counter } from "../../metrics/metrics.ts";
 import type { TopicPartition } from "../contracts.ts";
 import { fetchedBatch, type GroupConsumerOptions, type GroupWork } from "./group-work.ts";
 import { Heartbeats } from "./heartbeats.ts";
-import { isMembershipLost, isOutage } from "./kafka-errors.ts";
+import { isMembershipLost, isOutage, sessionLapsed } from "./kafka-errors.ts";
 import { createMember } from "./member.ts";
 import { chooseStart, keepLookingUp, lookUpOffsets } from "./offsets.ts";
 import { describePartitions } from "./partition-map.ts";
@@ -253,10 +253,7 @@ export class GroupConsumer {
   }
 
   async #workOn(session: Session, payload: EachBatchPayload): Promise<void> {
-    const heartbeat = (): void =>
-      void payload.heartbeat().catch((error) => {
-        if (isMembershipLost(error)) this.#lose(session, error);
-      });
+    const heartbeat = (): void => void payload.heartbeat().catch((error) => this.#judgeHeartbeat(session, error));
     const timer = setInterval(heartbeat, this.#options.timing.heartbeatIntervalMs / 2);
     try {
       await this.#work.onBatch(fetchedBatch(session, payload));
@@ -265,6 +262,18 @@ export class GroupConsumer {
       this.#options.fail(error);
     } finally {
       clearInterval(timer);
+    }
+  }
+
+  /**
+   * While a batch is worked on kafkajs fetches nothing, so nothing fails that would make it look for the coordinator again: the one
+   * it knows may be gone for good, or its connection dead. After a session without an answer it is told to join again.
+   */
+  #judgeHeartbeat(session: Session, error: unknown): void {
+    if (isMembershipLost(error)) this.#lose(session, error);
+    else if (this.#heartbeats.lapsed && !session.ended) {
+      this.#options.logger.warn({ cause: messageOf(error) }, "consumer.session_lapsed");
+      this.#lose(session, sessionLapsed(error));
     }
   }
 

@@ -6,6 +6,7 @@ const lookEveryMs = 5_000;
 /** What kafkajs' events tell of the member's standing in its group: the lease, and whether kafkajs is alive at all. */
 export class Heartbeats {
   readonly lease: Lease;
+  readonly #sessionTimeoutMs: number;
   readonly #clock: Clock;
   #answeredAtMs = Number.NEGATIVE_INFINITY;
   #signOfLife = false;
@@ -14,6 +15,7 @@ export class Heartbeats {
 
   constructor(timing: { readonly sessionTimeoutMs: number; readonly requestTimeoutMs: number }, clock: Clock) {
     this.lease = new Lease(timing);
+    this.#sessionTimeoutMs = timing.sessionTimeoutMs;
     this.#clock = clock;
   }
 
@@ -27,6 +29,11 @@ export class Heartbeats {
   /** The heartbeat, or the join, that was answered last got a good answer. */
   noteGood(): void {
     this.lease.renew(this.#answeredAtMs);
+  }
+
+  /** Nothing was answered for a whole session: the group has put this member out, or its coordinator is another one by now. */
+  get lapsed(): boolean {
+    return this.lease.ageMs(this.#clock.monotonicMs()) > this.#sessionTimeoutMs;
   }
 
   noteSignOfLife(): void {

@@ -10,6 +10,11 @@ export function isMembershipLost(error: unknown): boolean {
   return [...causesOf(error)].some(({ type }) => membershipTypes.includes(String(type)));
 }
 
+/** No heartbeat was answered for a whole session. By its type kafkajs takes it for a rebalance: it looks for the coordinator and joins. */
+export function sessionLapsed(cause: unknown): Error {
+  return Object.assign(new Error("no heartbeat was answered for a session", { cause }), { type: "REBALANCE_IN_PROGRESS" });
+}
+
 const outageNames = [
   "KafkaJSConnectionError",
   "KafkaJSConnectionClosedError",

@@ -25,6 +25,17 @@ describe("the lease", () => {
     expect(valid()).toBe(true);
   });
 
+  test("is over before the session is: a member that lost its lease is still in its group for a while", () => {
+    const { heartbeats, time, pass, valid } = start();
+    expect(heartbeats.lapsed).toBe(true);
+    heartbeats.noteAnswer({ apiName: "SyncGroup", sentAt: time.nowMs });
+    heartbeats.noteGood();
+    pass(timing.sessionTimeoutMs);
+    expect([valid(), heartbeats.lapsed]).toEqual([false, false]);
+    pass(1);
+    expect(heartbeats.lapsed).toBe(true);
+  });
+
   test("ends when the last good heartbeat is as old as the session less one request", () => {
     const { heartbeats, time, pass, valid } = start();
     heartbeats.noteAnswer({ apiName: "SyncGroup", sentAt: time.nowMs });
