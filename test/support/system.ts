@@ -83,8 +83,14 @@ export class TestSystem {
     });
     this.#services.set(name, service);
     await service.ready();
-    const port = service.port("http.listening");
-    if (port !== undefined) this.#httpPorts.set(name, String(port));
+    if (name !== "ingress" && name !== "registry") return;
+    // Its log comes through a pipe, and may be behind its readiness.
+    const port = await waitFor(
+      `the port of ${name}`,
+      () => service.port("http.listening"),
+      (seen) => seen !== undefined,
+    );
+    this.#httpPorts.set(name, String(port));
   }
 
   /** kill -9, and up again. */

@@ -1,40 +1,24 @@
-import { Partitioners } from "kafkajs";
-import { LRUCache } from "lru-cache";
-
-const choose = Partitioners.DefaultPartitioner();
-
-/** Hashing a key costs about 4 µs in kafkajs, and most records follow one with the same key. */
-const rememberedKeys = 4_096;
-const chosen = new Map<number, LRUCache<string, number>>();
-
 /**
  * The partition of a key: Kafka's murmur2 over its UTF-8 bytes, the same as in every Kafka client with the default partitioner.
- * `partitionCount` is the topic's count in deploy/topics.yaml.
+ * `partitionCount` is the topic's count in deploy/topics.yaml. kafkajs' own hash counts in 64-bit objects: 20 µs a key.
  */
 export function partitionOf(key: string, partitionCount: number): number {
-  const remembered = cacheFor(partitionCount);
-  const known = remembered.get(key);
-  if (known !== undefined) return known;
-  const partition = choose({ topic: "", partitionMetadata: partitions(partitionCount), message: { key, value: null } });
-  remembered.set(key, partition);
-  return partition;
+  return (murmur2(Buffer.from(key)) & 0x7fffffff) % partitionCount;
 }
 
-function cacheFor(partitionCount: number): LRUCache<string, number> {
-  const existing = chosen.get(partitionCount);
-  if (existing !== undefined) return existing;
-  const created = new LRUCache<string, number>({ max: rememberedKeys });
-  chosen.set(partitionCount, created);
-  return created;
-}
-
-/** kafkajs takes the count from the length; a record with a key looks at nothing else. */
-function partitions(count: number) {
-  return Array.from({ length: count }, (_, partitionId) => ({
-    partitionErrorCode: 0,
-    partitionId,
-    leader: 0,
-    replicas: [],
-    isr: [],
-  }));
+/** As in org.apache.kafka.common.utils.Utils: the constants and the order are those of the Java client. */
+function murmur2(bytes: Uint8Array): number {
+  const multiplier = 0x5bd1e995;
+  const at = (index: number): number => bytes[index] ?? 0;
+  let hash = 0x9747b28c ^ bytes.length;
+  let index = 0;
+  for (; index + 4 <= bytes.length; index += 4) {
+    const word = at(index) | (at(index + 1) << 8) | (at(index + 2) << 16) | (at(index + 3) << 24);
+    const mixed = Math.imul(word, multiplier);
+    hash = Math.imul(hash, multiplier) ^ Math.imul(mixed ^ (mixed >>> 24), multiplier);
+  }
+  const rest = bytes.length - index;
+  if (rest > 0) hash = Math.imul(hash ^ (at(index) | (at(index + 1) << 8) | (at(index + 2) << 16)), multiplier);
+  hash = Math.imul(hash ^ (hash >>> 13), multiplier);
+  return hash ^ (hash >>> 15);
 }

@@ -42,15 +42,21 @@ export function createRefreshHandler(parts: RefreshHandlerParts): BatchHandler<R
 async function handleRefresh(parts: RefreshHandlerParts, refresh: RefreshRequested, signal: AbortSignal): Promise<RefreshEvent> {
   const nothing = { refresh, requestedCount: 0, notFoundCount: 0 };
   if (microsFromMs(parts.nowMs()) >= refresh.requested_at + parts.retentionMicros) return { result: "expired", ...nothing };
-  const [done, isKnown] = await Promise.all([
-    parts.readDone(refresh.refresh_id),
-    knownTokens(parts.readRegistered, refresh),
-    parts.writeRefresh(refresh),
-  ]);
+  const [done, isKnown] = await Promise.all([parts.readDone(refresh.refresh_id), knownTokens(parts.readRegistered, refresh)]);
   const ordinals = missingOrdinals(refresh.token_ids.length, done);
-  if (ordinals.length === 0) return { result: "completed", ...nothing };
+  if (ordinals.length === 0) {
+    await parts.writeRefresh(refresh);
+    return { result: "completed", ...nothing };
+  }
   const { requested, outcomes } = splitRefresh(refresh, { ordinals, isKnown, emission: 1 });
-  await parts.handOver({ requested, outcomes, check: { check: 1, emission: 1, refresh } }, signal);
+  // Ingress has nearly always written the rows, and the tokens need not wait for them to be written again.
+  const effects = [
+    parts.handOver({ requested, outcomes, check: { check: 1, emission: 1, refresh } }, signal),
+    parts.writeRefresh(refresh),
+  ];
+  // Both have ended before one's failure is told: the next try must not meet what is left of this one.
+  await Promise.allSettled(effects);
+  await Promise.all(effects);
   return { result: "split", refresh, requestedCount: requested.length, notFoundCount: outcomes.length };
 }
 

@@ -5,6 +5,7 @@ import type { RefreshWatchdog } from "../../../services/common/messages/records.
 import type { Handover } from "../../../services/splitter/core/ports.ts";
 import { createRefreshHandler, type RefreshEvent } from "../../../services/splitter/core/refresh-handler.ts";
 import { createWatchdogHandler, type WatchdogEvent } from "../../../services/splitter/core/watchdog-handler.ts";
+import { waitFor } from "../../support/wait-for.ts";
 import { bitmapOf, refreshOf } from "./refreshes.ts";
 
 const hourMs = 3_600_000;
@@ -18,6 +19,9 @@ interface World {
   nowMs: number;
   /** What the next hand-over throws, once. */
   failure?: Error;
+  /** What the rows, and the hand-over, wait for, and how they end. */
+  rows?: Promise<void>;
+  kafka?: Promise<void>;
   onAsked?: () => void;
 }
 
@@ -30,7 +34,10 @@ function handlersIn(world: World) {
   const ports = {
     readDone: async () => world.done,
     readRegistered: async () => new Set(world.registered),
-    writeRefresh: async () => void steps.push("rows written"),
+    writeRefresh: async () => {
+      await world.rows;
+      steps.push("rows written");
+    },
     isUnderWay: async () => {
       world.onAsked?.();
       return world.underWay;
@@ -39,6 +46,7 @@ function handlersIn(world: World) {
       const { failure } = world;
       delete world.failure;
       if (failure !== undefined) throw failure;
+      await world.kafka;
       steps.push("handed over");
       handed.push(handover);
     },
@@ -65,14 +73,40 @@ function recordOf<T>(value: T, timestampMs = requestedAtMs): DecodedRecord<T> {
 const checkOf = (check: number, emission = 1): RefreshWatchdog => ({ check, emission, refresh });
 
 describe("a refresh", () => {
-  it("is handed over with its first check when its rows are written", async () => {
-    const { onRefresh, handed, steps, refreshEvents } = handlersIn(calmWorld());
+  it("is handed over with its first check", async () => {
+    const { onRefresh, handed, refreshEvents } = handlersIn(calmWorld());
     await onRefresh([recordOf(refresh)], contextOf());
-    expect(steps).toEqual(["rows written", "handed over"]);
     expect(handed[0]?.requested.map(({ token_id }) => token_id)).toEqual(["5", "7"]);
     expect(handed[0]?.outcomes.map(({ token_id }) => token_id)).toEqual(["300"]);
     expect(handed[0]?.check).toEqual({ check: 1, emission: 1, refresh });
     expect(refreshEvents).toEqual([{ result: "split", refresh, requestedCount: 2, notFoundCount: 1 }]);
+  });
+
+  it("is handed over without waiting for its rows, and is done when it has them", async () => {
+    const rows = Promise.withResolvers<void>();
+    const { onRefresh, steps } = handlersIn({ ...calmWorld(), rows: rows.promise });
+    const done = onRefresh([recordOf(refresh)], contextOf()).then(() => steps.push("done"));
+    await waitFor(
+      "the hand-over",
+      () => [...steps],
+      (seen) => seen.length > 0,
+    );
+    rows.resolve();
+    await done;
+    expect(steps).toEqual(["handed over", "rows written", "done"]);
+  });
+
+  it("fails without its rows, but not before its hand-over has ended: the next try would meet it", async () => {
+    const kafka = Promise.withResolvers<void>();
+    const rows = Promise.withResolvers<void>();
+    const { onRefresh, steps } = handlersIn({ ...calmWorld(), rows: rows.promise, kafka: kafka.promise });
+    const failed = expect(onRefresh([recordOf(refresh)], contextOf()).finally(() => steps.push("done"))).rejects.toThrow(
+      "no node",
+    );
+    rows.reject(new Error("no node"));
+    setImmediate(kafka.resolve);
+    await failed;
+    expect(steps).toEqual(["handed over", "done"]);
   });
 
   it("with the policy open asks for every token", async () => {
@@ -89,9 +123,10 @@ describe("a refresh", () => {
   });
 
   it("that is redelivered after its end starts nothing, no check either", async () => {
-    const { onRefresh, handed, refreshEvents } = handlersIn({ ...calmWorld(), done: bitmapOf(3, [0, 1, 2]) });
+    const { onRefresh, handed, steps, refreshEvents } = handlersIn({ ...calmWorld(), done: bitmapOf(3, [0, 1, 2]) });
     await onRefresh([recordOf(refresh)], contextOf());
     expect(handed).toEqual([]);
+    expect(steps).toEqual(["rows written"]);
     expect(refreshEvents[0]?.result).toBe("completed");
   });
 

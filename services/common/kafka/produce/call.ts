@@ -1,11 +1,12 @@
 import type { Message, Producer, TopicMessages } from "kafkajs";
 import {
   answerBehind,
-  observeProduceRequests,
+  type CarrierMessage,
+  carried,
   type ProduceAnswer,
   type ProduceRequest,
+  patchProduceRequests,
   type RequestObserver,
-  requestObserver,
 } from "./request-patch.ts";
 
 /**
@@ -22,8 +23,8 @@ export type PartAnswer =
 export interface CallPart {
   readonly topic: string;
   readonly partition: number;
-  /** Each with the partition in it. */
-  readonly messages: readonly Message[];
+  /** At least one, encoded from their keys on: record-batch.ts. */
+  readonly records: readonly Buffer[];
 }
 
 export interface CallOptions<P extends CallPart> {
@@ -53,7 +54,7 @@ export async function produceCall<P extends CallPart>(
   parts: readonly P[],
   options: CallOptions<P>,
 ): Promise<CallResult> {
-  observeProduceRequests();
+  patchProduceRequests();
   const call = new Call(parts, options.mayLeave);
   const sending = send(producer, call.topicMessages(), options.ackTimeoutMs).then(async (error) => {
     await call.close();
@@ -94,17 +95,14 @@ class Call<P extends CallPart> implements RequestObserver {
     this.#mayLeave = mayLeave;
   }
 
-  /** kafkajs passes the messages on as they are: the first of each part leads back to this call. */
+  /** kafkajs passes a message on as it is: that of a part carries its records, and leads back to this call. */
   topicMessages(): TopicMessages[] {
-    const byTopic = new Map<string, Message[]>();
-    for (const { topic, messages } of this.#parts.values()) {
-      const [first] = messages;
-      if (first !== undefined) Object.assign(first, { [requestObserver]: this });
-      const gathered = byTopic.get(topic);
-      if (gathered === undefined) byTopic.set(topic, [...messages]);
-      else gathered.push(...messages);
-    }
-    return [...byTopic].map(([topic, messages]) => ({ topic, messages }));
+    const byTopic = Map.groupBy(this.#parts.values(), ({ topic }) => topic);
+    return [...byTopic].map(([topic, parts]) => ({ topic, messages: parts.map((part) => this.#carrierOf(part)) }));
+  }
+
+  #carrierOf({ partition, records }: P): Message & CarrierMessage {
+    return { partition, value: null, [carried]: { records, observer: this } };
   }
 
   /** Nothing leaves any more; resolves when what had left is answered. */

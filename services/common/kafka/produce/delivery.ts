@@ -1,4 +1,3 @@
-import type { Message } from "kafkajs";
 import { AbandonedError } from "../../errors.ts";
 import type { SendResult } from "../contracts.ts";
 import type { Queued } from "./queue.ts";
@@ -13,7 +12,8 @@ export interface Entry extends Queued {
   /** As in deploy/topics.yaml, for the metrics. */
   readonly baseTopic: string;
   readonly maxBytes: number;
-  readonly message: Message;
+  /** From the key on: record-batch.ts. */
+  readonly encoded: Buffer;
   /** Undefined for a record of `send`: one try. */
   readonly delivery: Delivery | undefined;
   readonly end: (result: SendResult) => void;

@@ -1,11 +1,11 @@
-import type { Message, ProducerBatch, RecordMetadata } from "kafkajs";
+import type { ProducerBatch, RecordMetadata } from "kafkajs";
 import { describe, expect, it } from "vitest";
 import { type CallPart, produceCall } from "../../../../../services/common/kafka/produce/call.ts";
 import {
+  type CarrierMessage,
+  carried,
   type ProduceAnswer,
   type ProduceRequest,
-  type RequestObserver,
-  requestObserver,
 } from "../../../../../services/common/kafka/produce/request-patch.ts";
 
 const noSuchBroker = () => Promise.reject(new Error("no such broker"));
@@ -18,10 +18,10 @@ function producerOver(brokers: Readonly<Record<number, () => Promise<ProduceAnsw
   return {
     async sendBatch({ topicMessages = [] }: ProducerBatch): Promise<RecordMetadata[]> {
       const [{ topic, messages } = { topic: "", messages: [] }] = topicMessages;
-      const requests = messages.map(async (message: Message & { [requestObserver]?: RequestObserver }) => {
+      const requests = messages.map(async (message: (typeof messages)[number] & CarrierMessage) => {
         const partition = message.partition ?? 0;
         const request: ProduceRequest = { topicData: [{ topic, partitions: [{ partition, messages: [message] }] }] };
-        return message[requestObserver]?.observe(request, brokers[partition] ?? noSuchBroker);
+        return message[carried]?.observer.observe(request, brokers[partition] ?? noSuchBroker);
       });
       await Promise.all(requests);
       return [];
@@ -30,8 +30,7 @@ function producerOver(brokers: Readonly<Record<number, () => Promise<ProduceAnsw
 }
 
 function partOf(partition: number): CallPart {
-  const message: Message = { key: "key", value: "value", partition };
-  return { topic: "topic", partition, messages: [message] };
+  return { topic: "topic", partition, records: [Buffer.from("a record")] };
 }
 
 function answerOf(partition: number, errorCode = 0, baseOffset = "41"): ProduceAnswer {
