@@ -27,8 +27,8 @@ const schema = z
         z.string().regex(/^(\d{1,3}(\.\d{1,3}){3}|\[[0-9a-f:.]+\])(:\d{1,5})?$/i, "must be addresses, with or without a port"),
       ),
     ),
-    /** Calls under way to one origin for one project; an owner may declare fewer. */
-    FETCH_CONCURRENCY_PER_HOST: integer(64, 1, 1_024),
+    /** The most calls under way to one origin for one project that may be learned; an owner may declare fewer. */
+    FETCH_CONCURRENCY_PER_HOST: integer(256, 1, 1_024),
     /** Calls under way in this process. */
     FETCH_CONCURRENCY: integer(512, 1, 8_192),
     /** Records that are taken over and not finished, and bytes of them; the same bytes again for bodies on their way through. */

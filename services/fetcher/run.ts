@@ -18,8 +18,9 @@ import { createOutbox } from "./adapters/outbox.ts";
 import { createReports } from "./adapters/reports.ts";
 import { createResolver } from "./adapters/resolver.ts";
 import type { FetcherConfig } from "./config.ts";
-import { Pipeline, type Work } from "./core/pipeline.ts";
-import { FixedScheduler } from "./core/scheduler.ts";
+import { Pipeline } from "./core/pipeline.ts";
+import { AdaptiveScheduler } from "./core/scheduling/adaptive-scheduler.ts";
+import type { Work } from "./core/work.ts";
 
 /** Calls the projects' Metadata APIs, token by token, and writes how each token ended. */
 export async function run(config: FetcherConfig, context: ServiceContext): Promise<void> {
@@ -60,10 +61,17 @@ export async function run(config: FetcherConfig, context: ServiceContext): Promi
   const deadLetters = createDeadLetters({ producer, topics, metrics, service: "fetcher", groupId });
 
   const alarm = createAlarm(() => pipeline.proceed());
-  const scheduler = new FixedScheduler<Work>({ perQueue: config.FETCH_CONCURRENCY_PER_HOST, total: config.FETCH_CONCURRENCY });
+  const scheduler = new AdaptiveScheduler<Work>({ perQueue: config.FETCH_CONCURRENCY_PER_HOST, total: config.FETCH_CONCURRENCY });
   metrics.gauge("host_queue_records", "Records that wait for their turn to be called.", {}, (gauge) =>
     gauge.set(scheduler.waiting),
   );
+  metrics.gauge("host_concurrency_limit", "Calls at once that the hosts with work are taken to stand, in sum.", {}, (gauge) =>
+    gauge.set(scheduler.hosts(clock.monotonicMs()).concurrency),
+  );
+  metrics.gauge("host_backoff_active", "Hosts with work that are left alone for a while.", {}, (gauge) =>
+    gauge.set(scheduler.hosts(clock.monotonicMs()).asleep),
+  );
+  const overflowPauses = metrics.counter("overflow_pauses_total", "Partitions that waited for a queue with too much in it.", {});
   // Set before the first record comes: nothing is handed out until the assignment has been looked up at the broker.
   let consumer: WindowConsumer | undefined;
   const pipeline = new Pipeline({
@@ -74,9 +82,17 @@ export async function run(config: FetcherConfig, context: ServiceContext): Promi
       call: (refresh, { origin, url }) =>
         api.call({ projectId: refresh.project_id, origin, path: tokenUrl(url, refresh.token_id).slice(origin.length) }),
       deliver: (conclusion, wanted) => outbox.deliver(conclusion, wanted),
+      move: (refreshes, tier, wanted) => outbox.move(refreshes, tier, wanted),
       bury: createBurial(deadLetters, codec),
       finish: (position) => consumer?.finish(position),
       mayAct: (partition) => consumer?.mayAct(partition) ?? false,
+      unread: (partition) => consumer?.unread(partition) ?? false,
+      pause(partition) {
+        overflowPauses.inc();
+        consumer?.pause(partition);
+      },
+      resume: (partition) => consumer?.resume(partition),
+      windowFull: () => consumer?.full ?? false,
       hasRoom: () => api.heldBytes + outbox.pendingBytes < config.WINDOW_BYTES,
       endpointOf: createEndpoints(policy),
       wakeAfter: (delayMs) => alarm.set(delayMs),

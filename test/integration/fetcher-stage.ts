@@ -5,8 +5,9 @@ import { createKafka } from "../../services/common/kafka/client.ts";
 import { createCodec } from "../../services/common/kafka/codec.ts";
 import { createGroupLag } from "../../services/common/kafka/consume/group-lag.ts";
 import type { Codec, RecordProducer } from "../../services/common/kafka/contracts.ts";
+import { partitionOf } from "../../services/common/kafka/partitioning.ts";
 import { createProducer } from "../../services/common/kafka/produce/producer.ts";
-import type { TopicDefinition } from "../../services/common/kafka/topics.ts";
+import { loadTopics, type TopicDefinition } from "../../services/common/kafka/topics.ts";
 import { createLogger } from "../../services/common/logging/logger.ts";
 import type { TokenOutcome, TokenRefresh } from "../../services/common/messages/records.ts";
 import { parse } from "../../services/fetcher/config.ts";
@@ -16,6 +17,8 @@ import { type MetadataApi, startMetadataApi } from "../support/metadata-api.ts";
 import { createServiceContext, type TestServiceContext } from "../support/service-context.ts";
 import { type ReadRecord, readTopic, type TopicReader } from "../support/topic-reader.ts";
 import { waitFor } from "../support/wait-for.ts";
+
+const partitionCount = loadTopics().tokenRequested.partitions;
 
 /** A corner of the stack with the fetcher's topics, a Metadata API, and what the fetcher wrote. */
 export interface FetcherStage {
@@ -32,8 +35,8 @@ export interface FetcherStage {
   submit(records: readonly TokenRefresh[], topic?: TopicDefinition): Promise<readonly number[]>;
   /** Waits until each of these has an outcome; gives the first outcome of each, in their order. */
   outcomesOf(records: readonly TokenRefresh[], withinMs?: number): Promise<TokenOutcome[]>;
-  /** Waits until the fetcher has committed everything that its topics hold. */
-  allCommitted(): Promise<void>;
+  /** Waits until the fetcher has committed everything that its topics hold, or these of them. */
+  allCommitted(topics?: readonly TopicDefinition[]): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -52,9 +55,6 @@ export async function createFetcherStage(name: string, options: { delays?: strin
     ...topics.retryTiers.map((topic) => readTopic<TokenRefresh>(env, topic.name)),
   ]);
   const lag = createGroupLag(kafka);
-  const partitions = fetchTopics.flatMap((topic) =>
-    Array.from({ length: topic.partitions }, (_, partition) => ({ topic: topic.name, partition })),
-  );
   return {
     environment,
     kafka,
@@ -69,7 +69,10 @@ export async function createFetcherStage(name: string, options: { delays?: strin
     start: (settings) => startFetcher({ ...env, ...settings }),
     submit: (records, topic = topics.tokenRequested) => submit(records, { topic, codec, producer }),
     outcomesOf: (records, withinMs) => outcomesOf(outcomes, records, withinMs),
-    allCommitted: async () => {
+    allCommitted: async (of = fetchTopics) => {
+      const partitions = of.flatMap((topic) =>
+        Array.from({ length: topic.partitions }, (_, partition) => ({ topic: topic.name, partition })),
+      );
       const look = () => lag.lag(`${env.GROUP_PREFIX}.fetcher`, partitions);
       await waitFor("the fetcher has committed everything", look, (behind) => behind === 0);
     },
@@ -114,6 +117,14 @@ async function outcomesOf(
     withinMs,
   });
   return firstOf(seen);
+}
+
+/** A project whose records lie in the same partitions as those of another one. */
+export function neighbourOf(projectId: number): number {
+  const partition = (id: number) => partitionOf(String(id), partitionCount);
+  let neighbour = projectId + 1;
+  while (partition(neighbour) !== partition(projectId)) neighbour += 1;
+  return neighbour;
 }
 
 /** Token refreshes of one refresh of a project and a collection that no other test has. */

@@ -4,8 +4,10 @@ import type { TopicDefinition } from "../../common/kafka/topics.ts";
 import type { Logger } from "../../common/logging/logger.ts";
 import type { Metrics } from "../../common/metrics/metrics.ts";
 import type { Conclusion } from "../core/attempt-rules.ts";
-import type { PipelineReport, Work } from "../core/pipeline.ts";
+import { type Move, moveCauses } from "../core/overflow.ts";
+import type { PipelineReport } from "../core/ports.ts";
 import { type CallResult, errorDetails } from "../core/results.ts";
+import type { Work } from "../core/work.ts";
 
 export interface ReportParts {
   readonly logger: Logger;
@@ -14,8 +16,9 @@ export interface ReportParts {
   readonly maxAttempts: number;
 }
 
-/** A blocked call is worth a line, a thousand of one project are not. */
-const blockedLinePerMs = 60_000;
+/** A blocked call is worth a line, a thousand of one project are not. So is a queue that overflows. */
+const linePerMs = 60_000;
+const toldCount = 1_000;
 
 /** Metrics, and one line per attempt, at debug: at several thousand a second the metrics and the outcomes tell the story. */
 export function createReports({ logger, metrics, tiers, maxAttempts }: ReportParts): PipelineReport {
@@ -33,7 +36,12 @@ export function createReports({ logger, metrics, tiers, maxAttempts }: ReportPar
   });
   const dwell = metrics.duration("host_queue_dwell_seconds", "From taking a record over to starting its call.", {});
   const duplicates = metrics.counter("fetch_duplicates_total", "Records that came again and were not called again.", {});
-  const toldBlocked = new LRUCache<number, true>({ max: 1_000, ttl: blockedLinePerMs });
+  const moved = metrics.counter("overflow_records_total", "Records that went to a delay tier uncalled, by why.", {
+    tier: tiers.map(tierName),
+    cause: moveCauses,
+  });
+  const toldBlocked = new LRUCache<number, true>({ max: toldCount, ttl: linePerMs });
+  const toldMoved = new LRUCache<string, true>({ max: toldCount, ttl: linePerMs });
 
   const reportBlock = ({ refresh }: Work, block: AddressBlock | undefined): void => {
     blocked.inc({ reason: block ?? "url" });
@@ -45,9 +53,23 @@ export function createReports({ logger, metrics, tiers, maxAttempts }: ReportPar
     );
   };
 
+  const tellMove = ({ cause, tier, works }: Move): void => {
+    const [first] = works;
+    if (first === undefined || toldMoved.has(first.queue)) return;
+    toldMoved.set(first.queue, true);
+    logger.info(
+      { project_id: first.refresh.project_id, cause, records: works.length, wait_ms: tier.delayMs },
+      "fetch.overflowed",
+    );
+  };
+
   return {
     started: (_work, waitedMs) => dwell.observe(waitedMs / 1_000),
     duplicate: () => duplicates.inc(),
+    moved(move) {
+      moved.inc({ tier: tierName(move.tier), cause: move.cause }, move.works.length);
+      tellMove(move);
+    },
     attempted(work, result, conclusion) {
       results.inc({ result: result.ok ? "succeeded" : result.detail });
       durations.observe({ status_class: statusClass(result) }, result.durationMs / 1_000);

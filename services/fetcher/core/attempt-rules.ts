@@ -1,5 +1,6 @@
 import type { TopicDefinition } from "../../common/kafka/topics.ts";
 import type { TokenOutcome, TokenRefresh } from "../../common/messages/records.ts";
+import { parseTokenId } from "../../common/messages/token-id.ts";
 import { tierFor } from "../../common/retry/delay-tier.ts";
 import { attemptOf, failed, succeeded } from "./outcomes.ts";
 import type { CallFailed, CallResult } from "./results.ts";
@@ -34,4 +35,13 @@ function isRefusal(result: CallFailed): boolean {
 /** Exponential, counted from the shortest tier: 2 s after the first attempt, 4 s after the second (served by the 10 s tier). */
 function backOffMs(attempt: number, rules: AttemptRules): number {
   return (rules.tiers[0]?.delayMs ?? 0) * 2 ** (attempt - 1);
+}
+
+/** What no producer of ours writes. A text may lead to another path of the host. Under a ceiling below one a record would wait for ever, and its partition with it. */
+export function invalidity(refresh: TokenRefresh, rules: AttemptRules): string | undefined {
+  const { token_id: tokenId, attempt, attempts, max_concurrency: concurrency, max_requests_per_second: rate } = refresh;
+  if (parseTokenId(tokenId) === undefined) return "a token_id that is no token id";
+  if (attempt < 1) return `attempt ${attempt}`;
+  if (Math.min(concurrency ?? 1, rate ?? 1) < 1) return `ceilings of ${concurrency} calls at once and ${rate} a second`;
+  return attempt > rules.maxAttempts && attempts.length === 0 ? `attempt ${attempt} without the attempts before it` : undefined;
 }

@@ -6,7 +6,10 @@ const memoryMs = 600_000;
 /** About 30 MB at the most; a full memory only means that a duplicate may be called again. */
 const rememberedCount = 200_000;
 
-/** What stays the same when the log brings a record twice, or a producer wrote it twice. */
+/**
+ * What stays the same when the log brings a record twice, or a producer wrote it twice. A record that was moved to a delay tier
+ * keeps it too: only what was called, or closed, is finished.
+ */
 export function identityOf({ refresh_id, ordinal, attempt, emission }: TokenRefresh): string {
   return `${refresh_id}/${ordinal}/${attempt}/${emission}`;
 }

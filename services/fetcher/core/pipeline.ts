@@ -1,58 +1,14 @@
 import { type Clock, microsFromMs } from "../../common/clock.ts";
 import type { DecodedRecord, TopicPartition } from "../../common/kafka/contracts.ts";
 import type { TokenRefresh } from "../../common/messages/records.ts";
-import { parseTokenId } from "../../common/messages/token-id.ts";
-import { type AttemptRules, type Conclusion, conclude } from "./attempt-rules.ts";
-import type { Endpoint } from "./endpoint.ts";
+import { type AttemptRules, type Conclusion, conclude, invalidity } from "./attempt-rules.ts";
 import { FinishedWork, identityOf } from "./finished-work.ts";
 import { closedByDeadline, closedByLastAttempt, failed, withoutBody } from "./outcomes.ts";
-import type { CallFailed, CallResult } from "./results.ts";
-import type { Schedulable, Scheduler } from "./scheduler.ts";
-
-export type Position = TopicPartition & { readonly offset: number };
-
-/** One token refresh on its way through this process. */
-export interface Work extends Schedulable {
-  readonly identity: string;
-  readonly refresh: TokenRefresh;
-  readonly endpoint: Endpoint;
-  /** Every place in the log that is finished with it: the record's, and those of its duplicates that came meanwhile. */
-  readonly positions: Position[];
-  readonly offeredAtMs: number;
-  /** Its partition went to another member: what comes of it has no effect, unless the record comes back first. */
-  lost: boolean;
-}
-
-/** How a delivery ended; `abandoned`: it was wanted no more before it could be made. */
-export type Delivery = "acknowledged" | "too_large" | "abandoned";
-
-/** What the pipeline needs of the world. */
-export interface PipelinePorts {
-  /** Never rejects. */
-  call(refresh: TokenRefresh, endpoint: Endpoint & { ok: true }): Promise<CallResult>;
-  /** `wanted` is asked before each try. */
-  deliver(conclusion: Conclusion, wanted: () => boolean): Promise<Delivery>;
-  /** The record can never be processed; acknowledged when it resolves. */
-  bury(record: DecodedRecord<TokenRefresh>, reason: string): Promise<void>;
-  finish(position: Position): void;
-  /** The lease: may a call start? */
-  mayAct(partition: TopicPartition): boolean;
-  /** Whether the memory for bodies has room for another call. */
-  hasRoom(): boolean;
-  endpointOf(metadataApiUrl: string): Endpoint;
-  /** Asks for `proceed` after this many milliseconds; a later request replaces an earlier one. */
-  wakeAfter(delayMs: number): void;
-  report: PipelineReport;
-  /** A bug, or a record that no topic can take: nothing here can go on. */
-  fail(cause: unknown): void;
-}
-
-export interface PipelineReport {
-  started(work: Work, waitedMs: number): void;
-  /** After a call, and for a URL that is not called. */
-  attempted(work: Work, result: CallResult, conclusion: Conclusion): void;
-  duplicate(): void;
-}
+import { type Move, Overflow } from "./overflow.ts";
+import type { PipelinePorts } from "./ports.ts";
+import type { CallFailed } from "./results.ts";
+import type { Scheduler } from "./scheduler.ts";
+import { isLost, nameOf, type Position, type Work } from "./work.ts";
 
 /** How long to wait for a lease that has lapsed: it comes back with the next good heartbeat. */
 const leaseRetryMs = 100;
@@ -66,6 +22,7 @@ export class Pipeline {
   readonly #rules: AttemptRules;
   readonly #clock: Clock;
   readonly #ports: PipelinePorts;
+  readonly #overflow: Overflow;
   readonly #underWay = new Map<string, Work>();
   readonly #finished: FinishedWork;
   #unsettledCount = 0;
@@ -77,17 +34,26 @@ export class Pipeline {
     this.#rules = options.rules;
     this.#clock = options.clock;
     this.#ports = options.ports;
+    this.#overflow = new Overflow({ scheduler: options.scheduler, tiers: options.rules.tiers, ports: options.ports });
     this.#finished = new FinishedWork(() => options.clock.monotonicMs());
   }
 
+  /** Records of one partition, in order. */
   take(records: readonly DecodedRecord<TokenRefresh>[]): void {
-    for (const record of records) this.#admit(record);
+    const works = records.map((record) => this.#admit(record));
+    const [partition] = records;
+    if (partition === undefined || this.#stopping) return;
+    this.#moveAll(this.#overflow.taken(partition, works, this.#clock.monotonicMs()));
     this.proceed();
   }
 
-  /** Starts every call that may start now. */
+  /** Starts every call that may start now, and moves what has to leave. */
   proceed(): void {
-    while (!this.#stopping && this.#ports.hasRoom() && this.#startNext());
+    if (this.#stopping) return;
+    const nowMs = this.#clock.monotonicMs();
+    this.#moveAll(this.#overflow.look(this.#underWay.values(), nowMs));
+    while (this.#ports.hasRoom() && this.#startNext(nowMs));
+    this.#sleep(nowMs);
   }
 
   /**
@@ -96,13 +62,18 @@ export class Pipeline {
    */
   lost(partitions: readonly TopicPartition[]): void {
     const names = new Set(partitions.map(nameOf));
-    for (const work of this.#underWay.values()) work.lost ||= work.positions.every((position) => names.has(nameOf(position)));
-    this.#forget(this.#scheduler.drop((work) => work.lost));
+    const isKept = (position: Position): boolean => !names.has(nameOf(position));
+    for (const work of this.#underWay.values()) {
+      if (!work.positions.every(isKept)) work.positions = work.positions.filter(isKept);
+    }
+    this.#forget(this.#scheduler.drop(isLost));
+    this.#overflow.lost(partitions);
   }
 
   /** Starts nothing more; resolves when all that was started is acknowledged or abandoned. */
   stop(): Promise<void> {
     this.#stopping = true;
+    this.#overflow.stop();
     this.#forget(this.#scheduler.drop(() => true));
     return new Promise((resolve) => {
       this.#onSettled = resolve;
@@ -110,33 +81,33 @@ export class Pipeline {
     });
   }
 
-  #admit(record: DecodedRecord<TokenRefresh>): void {
+  #admit(record: DecodedRecord<TokenRefresh>): Work {
     const { topic, partition, offset, value: refresh } = record;
     const position = { topic, partition, offset };
-    const identity = identityOf(refresh);
-    const original = this.#underWay.get(identity);
+    const work = this.#work(refresh, position);
+    const original = this.#underWay.get(work.identity);
     const invalid = invalidity(refresh, this.#rules);
     if (original !== undefined) this.#join(original, position);
-    else if (this.#finished.has(identity)) this.#skip(position);
+    else if (this.#finished.has(work.identity)) this.#skip(position);
     else if (invalid !== undefined) this.#settle(this.#bury(record, invalid));
-    else this.#begin(this.#work(refresh, { identity, position }));
+    else this.#begin(work);
+    return work;
   }
 
   /** The duplicate is finished when its original is. */
   #join(original: Work, position: Position): void {
     this.#ports.report.duplicate();
-    original.positions.push(position);
-    original.lost = false;
+    original.positions = [...original.positions, position];
   }
 
   #skip(position: Position): void {
     this.#ports.report.duplicate();
-    this.#ports.finish(position);
+    this.#leaveAt(position, { moved: false });
   }
 
   async #bury(record: DecodedRecord<TokenRefresh>, reason: string): Promise<void> {
     await this.#ports.bury(record, reason);
-    this.#ports.finish(record);
+    this.#leaveAt(record, { moved: false });
   }
 
   #begin(work: Work): void {
@@ -146,10 +117,10 @@ export class Pipeline {
     else this.#settle(this.#deliver(work, closing));
   }
 
-  #work(refresh: TokenRefresh, { identity, position }: { identity: string; position: Position }): Work {
+  #work(refresh: TokenRefresh, position: Position): Work {
     const endpoint = this.#ports.endpointOf(refresh.metadata_api_url);
     return {
-      identity,
+      identity: identityOf(refresh),
       refresh,
       endpoint,
       positions: [position],
@@ -159,7 +130,6 @@ export class Pipeline {
       maxRequestsPerSecond: refresh.max_requests_per_second,
       firstQueuedAt: refresh.first_queued_at,
       lastAttempt: refresh.attempt >= this.#rules.maxAttempts,
-      lost: false,
     };
   }
 
@@ -180,15 +150,11 @@ export class Pipeline {
     return conclusion;
   }
 
-  /** False when none may start now; what must wait for nothing but time has set its alarm then. */
-  #startNext(): boolean {
-    const nowMs = this.#clock.monotonicMs();
+  /** False when none may start now. */
+  #startNext(nowMs: number): boolean {
     const work = this.#scheduler.take(nowMs);
-    if (work === undefined) {
-      this.#sleep(nowMs);
-      return false;
-    }
-    if (!work.positions.some((position) => this.#ports.mayAct(position))) {
+    if (work === undefined) return false;
+    if (!this.#mayAct(work)) {
       this.#postpone(work, nowMs);
       return false;
     }
@@ -209,41 +175,84 @@ export class Pipeline {
     this.#scheduler.finish(work, result, this.#clock.monotonicMs());
     const conclusion = conclude(refresh, result, this.#rules);
     this.#ports.report.attempted(work, result, conclusion);
+    if (conclusion.kind === "retry") this.#overflow.putOff(work.queue, conclusion.tier);
     const delivered = this.#deliver(work, conclusion);
     this.proceed();
     return delivered;
   }
 
   async #deliver(work: Work, conclusion: Conclusion): Promise<void> {
-    const delivery = await this.#ports.deliver(conclusion, () => !work.lost);
+    const delivery = await this.#ports.deliver(conclusion, () => !isLost(work));
     if (delivery === "acknowledged") return this.#finish(work);
-    if (delivery === "abandoned") return this.#abandon(work);
+    if (delivery === "abandoned") {
+      this.#takeBack(work);
+      return this.proceed();
+    }
     const smaller = conclusion.kind === "outcome" ? withoutBody(conclusion.outcome) : undefined;
     if (smaller === undefined) throw new Error(`the record for ${work.identity} is too large for its topic`);
     return this.#deliver(work, { kind: "outcome", outcome: smaller });
   }
 
   #finish(work: Work): void {
-    this.#underWay.delete(work.identity);
     this.#finished.add(work.identity);
-    for (const position of work.positions) this.#ports.finish(position);
+    this.#leave(work, { moved: false });
     this.proceed();
   }
 
+  #leave(work: Work, how: { readonly moved: boolean }): void {
+    this.#underWay.delete(work.identity);
+    for (const position of work.positions) this.#leaveAt(position, how);
+  }
+
+  /** This place in the log is done with. */
+  #leaveAt(position: Position, how: { readonly moved: boolean }): void {
+    this.#overflow.left(position, how);
+    this.#ports.finish(position);
+  }
+
   /** Assigned to us again while its delivery was given up: the record that came back counts on this work. */
-  #abandon(work: Work): void {
-    if (work.lost) this.#forget([work]);
+  #takeBack(work: Work): void {
+    if (isLost(work)) this.#forget([work]);
     else this.#scheduler.offer(work, this.#clock.monotonicMs());
+  }
+
+  #moveAll(moves: readonly Move[]): void {
+    for (const move of moves) this.#settle(this.#move(move));
+  }
+
+  /** What was moved is not remembered as finished: it comes back under the same identity, to be called. */
+  async #move(move: Move): Promise<void> {
+    const { works, tier } = move;
+    const refreshes = works.map(({ refresh }) => refresh);
+    // One queue's partitions have one number, and one member has them all: the first record speaks for the others.
+    const [first] = works;
+    const wanted = (): boolean => !this.#stopping && !works.some(isLost) && first !== undefined && this.#mayAct(first);
+    const delivery = await this.#ports.move(refreshes, tier, wanted);
+    if (delivery === "too_large") throw new Error(`a record is too large for ${tier.baseName} and came from a topic like it`);
+    if (delivery === "acknowledged") {
+      for (const work of works) this.#leave(work, { moved: true });
+      this.#ports.report.moved(move);
+    } else {
+      this.#overflow.undo(move);
+      for (const work of works) this.#takeBack(work);
+    }
     this.proceed();
+  }
+
+  #mayAct(work: Work): boolean {
+    return work.positions.some((position) => this.#ports.mayAct(position));
   }
 
   #forget(works: readonly Work[]): void {
     for (const work of works) this.#underWay.delete(work.identity);
   }
 
+  /** What may start already waits for room or for the lease: not for time. */
   #sleep(nowMs: number): void {
-    const nextMs = this.#scheduler.nextStartMs();
-    if (nextMs !== undefined) this.#ports.wakeAfter(Math.max(1, Math.ceil(nextMs - nowMs)));
+    const startMs = this.#scheduler.nextStartMs() ?? nowMs;
+    const lookMs = this.#overflow.nextLookMs() ?? Number.POSITIVE_INFINITY;
+    const nextMs = startMs > nowMs ? Math.min(startMs, lookMs) : lookMs;
+    if (Number.isFinite(nextMs)) this.#ports.wakeAfter(Math.max(1, Math.ceil(nextMs - nowMs)));
   }
 
   #postpone(work: Work, nowMs: number): void {
@@ -262,16 +271,3 @@ export class Pipeline {
 }
 
 const nothingReceived = { ok: false, status: null, excerpt: null, durationMs: 0, bodyBytes: 0 } as const;
-
-function nameOf({ topic, partition }: TopicPartition): string {
-  return `${partition}/${topic}`;
-}
-
-/** What no producer of ours writes. A text may lead to another path of the host. Under a ceiling below one a record would wait for ever, and its partition with it. */
-function invalidity(refresh: TokenRefresh, rules: AttemptRules): string | undefined {
-  const { token_id: tokenId, attempt, attempts, max_concurrency: concurrency, max_requests_per_second: rate } = refresh;
-  if (parseTokenId(tokenId) === undefined) return "a token_id that is no token id";
-  if (attempt < 1) return `attempt ${attempt}`;
-  if (Math.min(concurrency ?? 1, rate ?? 1) < 1) return `ceilings of ${concurrency} calls at once and ${rate} a second`;
-  return attempt > rules.maxAttempts && attempts.length === 0 ? `attempt ${attempt} without the attempts before it` : undefined;
-}

@@ -43,8 +43,13 @@ export interface WindowConsumer {
   /** Fetches nothing more of the partition until `resume`; independent of the consumer's own pauses. */
   pause(partition: TopicPartition): void;
   resume(partition: TopicPartition): void;
-  /** Unread records behind: high watermark above position, as far as the last fetch has shown. */
+  /**
+   * Unread records behind that may be due: high watermark above position, as far as the last fetch has shown; none in a delay tier
+   * while a record of it that was read is held.
+   */
   unread(partition: TopicPartition): boolean;
+  /** The budget is spent: nothing is fetched of the main topic, and nothing of the tiers handed out, until a good part is finished. */
+  readonly full: boolean;
   /** In the current assignment. */
   owned(partition: TopicPartition): boolean;
   /** The lease: owned, and the last good heartbeat is young enough for an effect to start. */

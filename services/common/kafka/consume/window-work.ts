@@ -2,6 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Kafka, KafkaMessage } from "kafkajs";
 import type { Counter } from "../../metrics/metrics.ts";
 import type { DecodedRecord, TopicPartition } from "../contracts.ts";
+import type { TopicDefinition } from "../topics.ts";
 import { Brake } from "./brake.ts";
 import type { DeadLetterCause } from "./dead-letters.ts";
 import { GroupConsumer } from "./group-consumer.ts";
@@ -52,6 +53,11 @@ export class WindowWork<T> implements WindowConsumer, GroupWork {
     );
     metrics.gauge("window_records", "Records handed out and not finished", {}, (gauge) => gauge.set(this.#budget.records));
     metrics.gauge("window_bytes", "Their bytes", {}, (gauge) => gauge.set(this.#budget.bytes));
+    const help = "From the low-water mark of a partition to what was read of it, in the partition where that is most";
+    const topics = [options.main, ...options.tiers];
+    metrics.gauge("offset_watermark_gap", help, { topic: topics.map(({ baseName }) => baseName) }, (gauge) => {
+      for (const topic of topics) gauge.set({ topic: topic.baseName }, this.#gapOf(topic));
+    });
   }
 
   async start(): Promise<void> {
@@ -87,7 +93,12 @@ export class WindowWork<T> implements WindowConsumer, GroupWork {
   }
 
   unread(partition: TopicPartition): boolean {
-    return this.#member.unread(partition) > 0;
+    const holds = this.#tiers.has(partition.topic) && (this.#windows.get(partition)?.holding ?? false);
+    return this.#member.unread(partition) > 0 && !holds;
+  }
+
+  get full(): boolean {
+    return this.#full;
   }
 
   owned(partition: TopicPartition): boolean {
@@ -231,6 +242,11 @@ export class WindowWork<T> implements WindowConsumer, GroupWork {
     if (!this.#full || !this.#budget.roomy) return;
     this.#full = false;
     for (const partition of this.#mainPartitions()) this.#member.resume(partition, "budget");
+  }
+
+  #gapOf({ name }: TopicDefinition): number {
+    const ofTopic = [...this.#windows].filter(([{ topic }]) => topic === name);
+    return Math.max(0, ...ofTopic.map(([, window]) => window.position - window.lowWaterMark));
   }
 
   #mainPartitions(): readonly TopicPartition[] {

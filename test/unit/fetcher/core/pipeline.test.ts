@@ -1,81 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { Clock } from "../../../../services/common/clock.ts";
-import type { DecodedRecord } from "../../../../services/common/kafka/contracts.ts";
-import type { TokenRefresh } from "../../../../services/common/messages/records.ts";
-import type { Conclusion } from "../../../../services/fetcher/core/attempt-rules.ts";
-import { type Delivery, Pipeline, type Position, type Work } from "../../../../services/fetcher/core/pipeline.ts";
-import type { CallResult } from "../../../../services/fetcher/core/results.ts";
-import { FixedScheduler } from "../../../../services/fetcher/core/scheduler.ts";
-import { failure, rules, success, tokenRefresh, topics } from "./records.ts";
-
-const main = topics.tokenRequested.name;
-const partition = { topic: main, partition: 3 };
-
-/** What a test decides: how each call and each delivery ends, and when. */
-interface Open<T, R> {
-  readonly what: T;
-  end(result: R): Promise<void>;
-}
-
-function deferred<T, R>(list: Open<T, R>[], what: T): Promise<R> {
-  return new Promise((resolve) => {
-    list.push({
-      what,
-      end: async (result) => {
-        resolve(result);
-        // Until everything that follows from it has happened.
-        for (let turn = 0; turn < 20; turn++) await Promise.resolve();
-      },
-    });
-  });
-}
-
-function world(options: { perQueue?: number } = {}) {
-  const state = { nowMs: 1_790_000_000_000, monotonicMs: 1_000, mayAct: true, hasRoom: true, endpointOk: true };
-  const calls: Open<TokenRefresh, CallResult>[] = [];
-  const deliveries: Open<{ conclusion: Conclusion; wanted: () => boolean }, Delivery>[] = [];
-  const finished: Position[] = [];
-  const buried: string[] = [];
-  const failures: unknown[] = [];
-  const alarms: number[] = [];
-  let duplicates = 0;
-  const clock: Clock = { nowMs: () => state.nowMs, monotonicMs: () => state.monotonicMs };
-  const pipeline = new Pipeline({
-    scheduler: new FixedScheduler<Work>({ perQueue: options.perQueue ?? 10, total: 100 }),
-    rules,
-    clock,
-    ports: {
-      call: (refresh) => deferred(calls, refresh),
-      deliver: (conclusion, wanted) => deferred(deliveries, { conclusion, wanted }),
-      bury: async (_record, reason) => void buried.push(reason),
-      finish: ({ topic, partition, offset }) => void finished.push({ topic, partition, offset }),
-      mayAct: () => state.mayAct,
-      hasRoom: () => state.hasRoom,
-      endpointOf: (url) =>
-        state.endpointOk
-          ? { ok: true, url, origin: new URL(url).origin }
-          : { ok: false, detail: "blocked_address", block: "private_range" },
-      wakeAfter: (delayMs) => void alarms.push(delayMs),
-      report: {
-        started: () => {},
-        attempted: () => {},
-        duplicate: () => {
-          duplicates += 1;
-        },
-      },
-      fail: (cause) => void failures.push(cause),
-    },
-  });
-  return { pipeline, state, calls, deliveries, finished, buried, failures, alarms, duplicateCount: () => duplicates };
-}
-
-function recordOf(value: TokenRefresh, offset = 0, topic = main): DecodedRecord<TokenRefresh> {
-  return { topic, partition: 3, offset, key: "7", timestampMs: 0, bytes: 100, value };
-}
-
-const offsetsOf = (positions: readonly Position[]) => positions.map(({ offset }) => offset);
-const conclusionOf = (deliveries: readonly { what: { conclusion: Conclusion } }[], index = 0) =>
-  deliveries[index]?.what.conclusion;
+import { conclusionOf, offsetsOf, partition, recordOf, world } from "./pipeline-world.ts";
+import { failure, success, tokenRefresh } from "./records.ts";
 
 describe("the pipeline", () => {
   it("finishes a record when its outcome is acknowledged, not before", async () => {
@@ -289,7 +214,7 @@ describe("a call", () => {
     state.mayAct = false;
     pipeline.take([recordOf(tokenRefresh())]);
     expect(calls).toEqual([]);
-    expect(alarms).toHaveLength(1);
+    expect(Math.min(...alarms)).toBe(100);
     state.mayAct = true;
     pipeline.proceed();
     expect(calls).toHaveLength(1);
@@ -307,15 +232,15 @@ describe("a call", () => {
     expect(calls).toHaveLength(2);
   });
 
-  it("that waits for its rate sets the alarm for it", () => {
-    const { pipeline, state, calls, alarms } = world();
-    const paced = { max_requests_per_second: 10 };
-    pipeline.take([recordOf(tokenRefresh({ ...paced, ordinal: 0 }), 0), recordOf(tokenRefresh({ ...paced, ordinal: 1 }), 1)]);
-    expect(calls).toHaveLength(1);
-    expect(alarms.at(-1)).toBe(92);
+  it("that waits for nothing but time sets the alarm for it", () => {
+    const { pipeline, scheduler, state, calls, alarms } = world();
+    scheduler.sleepsUntilMs = state.monotonicMs + 91.5;
+    pipeline.take([recordOf(tokenRefresh())]);
+    expect(calls).toEqual([]);
+    expect(Math.min(...alarms)).toBe(92);
     state.monotonicMs += 92;
     pipeline.proceed();
-    expect(calls).toHaveLength(2);
+    expect(calls).toHaveLength(1);
   });
 });
 

@@ -1,6 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { FixedScheduler, type Schedulable } from "../../../../services/fetcher/core/scheduler.ts";
+import type { CallResult } from "../../../../services/fetcher/core/results.ts";
+import type { Schedulable } from "../../../../services/fetcher/core/scheduler.ts";
+import { AdaptiveScheduler } from "../../../../services/fetcher/core/scheduling/adaptive-scheduler.ts";
 
 interface Task extends Schedulable {
   readonly name: string;
@@ -17,15 +19,28 @@ const task = (queue: string, name: string, ceilings: Partial<Schedulable> = {}):
 });
 
 function scheduler(limits: { perQueue?: number; total?: number } = {}) {
-  return new FixedScheduler<Task>({ perQueue: 4, total: 100, ...limits });
+  return new AdaptiveScheduler<Task>({ perQueue: 4, total: 100, ...limits });
 }
 
 /** Takes until nothing may start. */
-function takeAll(from: FixedScheduler<Task>, nowMs = 0): Task[] {
+function takeAll(from: AdaptiveScheduler<Task>, nowMs = 0): Task[] {
   const taken: Task[] = [];
   for (let next = from.take(nowMs); next !== undefined; next = from.take(nowMs)) taken.push(next);
   return taken;
 }
+
+const measured = { startedAtMs: 0, durationMs: 10, bodyBytes: 2 };
+const answered: CallResult = { ok: true, text: "{}", contentHash: "", ...measured };
+const missing: CallResult = { ok: false, detail: "unexpected_status", status: 404, excerpt: "", ...measured };
+const timedOut: CallResult = { ok: false, detail: "timeout", status: null, excerpt: null, ...measured };
+const refused = (retryAfterMs?: number): CallResult => ({
+  ok: false,
+  detail: "rate_limited",
+  status: 429,
+  excerpt: "",
+  ...measured,
+  ...(retryAfterMs !== undefined && { retryAfterMs }),
+});
 
 const names = (tasks: readonly Task[]) => tasks.map(({ name }) => name);
 const many = (queue: string, count: number, ceilings: Partial<Schedulable> = {}) =>
@@ -51,7 +66,7 @@ describe("the scheduler", () => {
 
   it("starts the tasks of a queue in the order in which they came", () => {
     const fair = scheduler({ perQueue: 1_000, total: 1_000 });
-    for (const entry of many("a", 50)) fair.offer(entry, 0);
+    for (const entry of many("a", 50, { maxConcurrency: 50 })) fair.offer(entry, 0);
     expect(names(takeAll(fair))).toEqual(names(many("a", 50)));
   });
 
@@ -107,6 +122,144 @@ describe("the scheduler", () => {
     expect(names(fair.drop(({ queue }) => queue === "a"))).toEqual(["a0", "a1", "a2"]);
     expect(fair.waiting).toBe(2);
     expect(names(takeAll(fair))).toEqual(["b0", "b1"]);
+  });
+
+  it("starts with the concurrency that the owner declares, and with a few calls where none does", () => {
+    const fair = scheduler({ perQueue: 256, total: 1_000 });
+    for (const entry of [...many("free", 100), ...many("sure", 100, { maxConcurrency: 40 })]) fair.offer(entry, 0);
+    const queues = takeAll(fair).map(({ queue }) => queue);
+    expect(queues.filter((queue) => queue === "free")).toHaveLength(8);
+    expect(queues.filter((queue) => queue === "sure")).toHaveLength(40);
+  });
+
+  it("doubles what a host gets in a round trip while it answers, and takes less after a refusal or a time-out", () => {
+    const fair = scheduler({ perQueue: 256, total: 1_000 });
+    for (const entry of many("a", 500)) fair.offer(entry, 0);
+    const round = (result: CallResult, nowMs: number) => {
+      for (const entry of underWay) fair.finish(entry, result, nowMs);
+      underWay = takeAll(fair, nowMs);
+      return underWay.length;
+    };
+    let underWay = takeAll(fair, 0);
+    expect([round(answered, 100), round(answered, 200)]).toEqual([16, 32]);
+    expect(round(missing, 300)).toBe(64);
+    expect(round(timedOut, 3_300)).toBe(32);
+  });
+
+  it("takes the oldest of a queue first, whenever it came, and equals as they came", () => {
+    const fair = scheduler({ perQueue: 256, total: 1_000 });
+    const ages = [500, 3, 500, 1, 2, 3, 700];
+    for (const [index, firstQueuedAt] of ages.entries()) {
+      fair.offer(task("a", `${firstQueuedAt}/${index}`, { firstQueuedAt, maxConcurrency: 10 }), 0);
+    }
+    expect(names(takeAll(fair))).toEqual(["1/3", "2/4", "3/1", "3/5", "500/0", "500/2", "700/6"]);
+  });
+
+  it("sheds the newest first, last attempts among them, and knows how long the rest will wait", () => {
+    const fair = scheduler({ perQueue: 10 });
+    for (const firstQueuedAt of [5, 1, 4]) fair.offer(task("a", `${firstQueuedAt}`, { firstQueuedAt }), 0);
+    fair.offer(task("a", "6 last", { firstQueuedAt: 6, lastAttempt: true }), 0);
+    expect(names(fair.shed("a", 2))).toEqual(["6 last", "5"]);
+    expect(fair.waiting).toBe(2);
+    expect(names(fair.shed("a", 9))).toEqual(["4", "1"]);
+    for (const entry of many("b", 3_000)) fair.offer(entry, 0);
+    expect(fair.surplus("b", 0)).toBe(2_000);
+    // 8 calls at once that are taken to last 100 ms each.
+    expect(fair.expectedWaitMs("b", 0)).toBeCloseTo(37_500);
+  });
+
+  it("lets a host sleep until the latest instant that it asked for, and wakes it with one call", () => {
+    const fair = scheduler({ perQueue: 100 });
+    for (const entry of many("a", 50)) fair.offer(entry, 0);
+    const [first, second, ...rest] = takeAll(fair, 0);
+    if (first === undefined || second === undefined) throw new Error("not started");
+    fair.finish(first, refused(30_000), 10);
+    fair.finish(second, refused(5_000), 20);
+    for (const entry of rest) fair.finish(entry, answered, 30);
+    expect(fair.nextStartMs()).toBe(30_010);
+    expect(takeAll(fair, 30_009)).toEqual([]);
+    expect(fair.expectedWaitMs("a", 10_010)).toBeGreaterThan(20_000);
+    expect(fair.hosts(20_000).asleep).toBe(1);
+    const [probe, ...more] = takeAll(fair, 30_010);
+    expect(more).toEqual([]);
+    if (probe === undefined) throw new Error("not started");
+    fair.finish(probe, answered, 30_050);
+    expect(takeAll(fair, 30_050).length).toBeGreaterThan(1);
+  });
+
+  it("puts a host to sleep that refuses half of its calls, and not for one refusal", () => {
+    const fair = scheduler({ perQueue: 100 });
+    for (const entry of many("a", 50)) fair.offer(entry, 0);
+    const started = takeAll(fair, 0);
+    for (const entry of started.slice(0, 1)) fair.finish(entry, refused(), 10);
+    expect(fair.hosts(10).asleep).toBe(0);
+    for (const entry of started.slice(1)) fair.finish(entry, refused(), 20);
+    expect(fair.hosts(20).asleep).toBe(1);
+    expect(takeAll(fair, 100)).toEqual([]);
+    expect(takeAll(fair, fair.nextStartMs() ?? 0)).toHaveLength(1);
+  });
+
+  it("makes a last attempt only after ten calls without a refusal, lets the others go on, and does not wait for ever", () => {
+    const fair = scheduler({ perQueue: 100 });
+    for (const entry of many("a", 50, { firstQueuedAt: 9 })) fair.offer(entry, 0);
+    const [first, ...others] = takeAll(fair, 0);
+    if (first === undefined) throw new Error("not started");
+    for (const entry of others) fair.finish(entry, answered, 10);
+    fair.finish(first, refused(), 20);
+    fair.offer(task("a", "last", { lastAttempt: true }), 20);
+    let startedMs: number | undefined;
+    let cleanCount = 0;
+    for (let nowMs = 21; startedMs === undefined && nowMs < 120_000; nowMs += 50) {
+      for (const entry of takeAll(fair, nowMs)) {
+        if (entry.name === "last") startedMs = nowMs;
+        else {
+          cleanCount += 1;
+          fair.finish(entry, answered, nowMs + 10);
+        }
+      }
+    }
+    expect(cleanCount).toBeGreaterThanOrEqual(10);
+    expect(startedMs).toBeLessThan(60_000);
+  });
+
+  it("makes a last attempt of a queue that has nothing else after a pause", () => {
+    const fair = scheduler();
+    fair.offer(task("a", "first"), 0);
+    for (const entry of takeAll(fair, 0)) fair.finish(entry, refused(), 10);
+    fair.offer(task("a", "last", { lastAttempt: true }), 2_000);
+    expect(takeAll(fair, 2_000)).toEqual([]);
+    expect(fair.nextStartMs()).toBe(2_010);
+    expect(names(takeAll(fair, 2_010))).toEqual(["last"]);
+  });
+
+  it("gives another project of an origin what was learned there", () => {
+    const fair = scheduler({ perQueue: 256, total: 1_000 });
+    const origin = "https://api.example";
+    for (const entry of many(`1 ${origin}`, 8)) fair.offer(entry, 0);
+    for (const [index, entry] of takeAll(fair, 0).entries()) fair.finish(entry, index < 3 ? answered : refused(), 10 + index);
+    fair.offer(task(`1 ${origin}`, "keeps the queue busy"), 20);
+    for (const entry of many(`2 ${origin}`, 50)) fair.offer(entry, 5_000);
+    for (const entry of many("3 https://other.example", 50)) fair.offer(entry, 5_000);
+    const queues = takeAll(fair, 5_000).map(({ queue }) => queue);
+    expect(queues.filter((queue) => queue === `2 ${origin}`).length).toBeLessThan(5);
+    expect(queues.filter((queue) => queue === "3 https://other.example")).toHaveLength(8);
+  });
+
+  it("lets a host that hangs pay for its time when slots are scarce", () => {
+    const fair = scheduler({ perQueue: 100, total: 10 });
+    const ceilings = { maxConcurrency: 50 };
+    for (const entry of [...many("hanging", 200, ceilings), ...many("well", 20_000, ceilings)]) fair.offer(entry, 0);
+    const underWay: { entry: Task; endsMs: number }[] = [];
+    let slotMs = 0;
+    for (let nowMs = 0; nowMs < 30_000; nowMs += 10) {
+      for (const call of underWay.splice(0)) {
+        if (call.endsMs > nowMs) underWay.push(call);
+        else fair.finish(call.entry, answered, nowMs);
+      }
+      for (const entry of takeAll(fair, nowMs)) underWay.push({ entry, endsMs: nowMs + (entry.queue === "well" ? 20 : 2_000) });
+      slotMs += 10 * underWay.filter(({ entry }) => entry.queue === "well").length;
+    }
+    expect(slotMs / 300_000).toBeGreaterThan(0.45);
   });
 
   it("keeps every ceiling and loses nothing, whatever the order of starts and ends", () => {
