@@ -49,6 +49,11 @@ export class Bench {
 
   /** Waits for what is being started, and closes it at the end of the row, the newest first; also when it is interrupted meanwhile. */
   async own<T>(starting: Promise<T>, close: (thing: T) => Promise<unknown>): Promise<T> {
+    if (this.#cleanups.disposed) {
+      // Interrupted while the row was still starting things: nobody will close this one but us.
+      await close(await starting);
+      this.signal.throwIfAborted();
+    }
     this.#cleanups.defer(async () => {
       const started = await starting.catch(() => undefined);
       if (started !== undefined) await close(started);

@@ -81,7 +81,8 @@ export class Rival {
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.#processes.map((program) => program.call("stop")));
+    // Ctrl-C reaches the workers as well: they may be gone already, and the rest has to be closed all the same.
+    await Promise.allSettled(this.#processes.map((program) => program.call("stop")));
     await Promise.all(this.#processes.map((program) => program.stop()));
     await this.#completions.close();
     await this.#tokens.obliterate({ force: true });
