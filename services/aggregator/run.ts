@@ -79,6 +79,7 @@ export async function run(config: AggregatorConfig, context: ServiceContext): Pr
   const consumer = await startBatchConsumer(kafka, {
     groupId,
     topics: [{ topic: topics.tokenOutcome, handler }],
+    gathers: true,
     codec,
     deadLetters: createDeadLetters({ producer, topics, metrics, service: "aggregator", groupId }),
     logger,

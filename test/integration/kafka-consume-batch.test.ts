@@ -90,6 +90,25 @@ test("gives a handler at most 1000 records at once, in order", async () => {
   expect(Math.max(...slices.map(({ length }) => length))).toBe(1000);
 });
 
+test("handles everything in order when it gathers, and what nothing follows as well", async () => {
+  const group = newGroup();
+  const topic = await corner.topic(corner.topics.refreshRequested, 2);
+  const seen: [number[], number[]] = [[], []];
+  await start(
+    group,
+    topic,
+    async (records, { partition }) => void seen[partition as 0 | 1].push(...records.map(({ value }) => value)),
+    { gathers: true },
+  );
+  for (const round of range(10)) {
+    await Promise.all([corner.produce(topic, 0, range(100, round * 100)), corner.produce(topic, 1, range(50, round * 50))]);
+  }
+  await committedTo(group, topic, [1_000, 500]);
+  await corner.produce(topic, 1, [500]);
+  await committedTo(group, topic, [1_000, 501]);
+  expect(seen).toEqual([range(1_000), range(501)]);
+});
+
 test("puts what cannot be decoded into the dead letters, with its bytes, headers and origin, and goes on", async () => {
   const group = newGroup();
   const topic = await corner.topic(corner.topics.refreshRequested, 1);

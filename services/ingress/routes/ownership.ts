@@ -14,6 +14,22 @@ export interface Registrations {
   readProjectsOfOwner(ownerAddress: string): Promise<readonly Project[]>;
 }
 
+/**
+ * The registrations with each project read once: for one request, whose collection is nearly always of its key's project. The read
+ * that checks the key then runs beside the collection's, and the project needs none behind it.
+ */
+export function readingProjectsOnce(registrations: Registrations): Registrations {
+  const projects = new Map<number, Promise<Project | undefined>>();
+  return {
+    ...registrations,
+    readProject: (projectId) => {
+      const reading = projects.get(projectId) ?? registrations.readProject(projectId);
+      projects.set(projectId, reading);
+      return reading;
+    },
+  };
+}
+
 /** Collections are public, on the chain: that one is registered here is no secret, so another owner's is a 403. */
 export async function findOwnCollection(
   collectionAddress: string,

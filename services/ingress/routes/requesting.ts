@@ -6,7 +6,7 @@ import { parseQuery } from "../../common/http/query.ts";
 import { type AcceptancePorts, accept, type Draft } from "../core/acceptance.ts";
 import { recordOf } from "../core/record.ts";
 import { maxBodyBytes, parseRefreshRequest } from "../core/refresh-request.ts";
-import { type Found, findOwnCollection, type Registrations, refuseForeignKey } from "./ownership.ts";
+import { type Found, findOwnCollection, type Registrations, readingProjectsOnce, refuseForeignKey } from "./ownership.ts";
 import type { SignedRoute } from "./signed.ts";
 
 export interface RequestingParts {
@@ -29,9 +29,10 @@ export function requestingRoute(parts: RequestingParts): SignedRoute {
     handle: async (request, caller) => {
       const order = await readOrder(request);
       if (!order.ok) return order.refusal;
+      const registrations = readingProjectsOnce(parts.registrations);
       const [owned, foreignKey] = await Promise.all([
-        findOwnCollection(order.collectionAddress, caller, parts.registrations),
-        refuseForeignKey(caller, parts.registrations),
+        findOwnCollection(order.collectionAddress, caller, registrations),
+        refuseForeignKey(caller, registrations),
       ]);
       if (foreignKey !== undefined) return foreignKey;
       if (!owned.ok) return owned.refusal;

@@ -29,35 +29,48 @@ export interface RefreshEvent {
 
 /** Splits accepted refreshes, one after the other; each is acknowledged whole before the next begins. */
 export function createRefreshHandler(parts: RefreshHandlerParts): BatchHandler<RefreshRequested> {
+  // Refreshes handed over in a batch that is not done: its next try writes their rows alone. By assignment, and gone with it.
+  const handedOverUnder = new WeakMap<AbortSignal, Set<string>>();
   return async (records, { signal }) => {
     // All of them first: a poisoned one has the batch cut up and given again, and the others must not be split twice for it.
     for (const { value } of records) checkRefresh(value);
+    const handedOver = handedOverUnder.get(signal) ?? new Set();
+    handedOverUnder.set(signal, handedOver);
     for (const { value } of records) {
       if (signal.aborted) throw new AbandonedError("the partition was given up between two refreshes");
-      parts.report(await handleRefresh(parts, value, signal));
+      await handleRefresh(parts, value, { signal, handedOver });
     }
+    for (const { value } of records) handedOver.delete(value.refresh_id);
   };
 }
 
-async function handleRefresh(parts: RefreshHandlerParts, refresh: RefreshRequested, signal: AbortSignal): Promise<RefreshEvent> {
+async function handleRefresh(
+  parts: RefreshHandlerParts,
+  refresh: RefreshRequested,
+  { signal, handedOver }: { signal: AbortSignal; handedOver: Set<string> },
+): Promise<void> {
+  if (handedOver.has(refresh.refresh_id)) return parts.writeRefresh(refresh);
   const nothing = { refresh, requestedCount: 0, notFoundCount: 0 };
-  if (microsFromMs(parts.nowMs()) >= refresh.requested_at + parts.retentionMicros) return { result: "expired", ...nothing };
+  if (microsFromMs(parts.nowMs()) >= refresh.requested_at + parts.retentionMicros) {
+    return parts.report({ result: "expired", ...nothing });
+  }
   const [done, isKnown] = await Promise.all([parts.readDone(refresh.refresh_id), knownTokens(parts.readRegistered, refresh)]);
   const ordinals = missingOrdinals(refresh.token_ids.length, done);
   if (ordinals.length === 0) {
     await parts.writeRefresh(refresh);
-    return { result: "completed", ...nothing };
+    return parts.report({ result: "completed", ...nothing });
   }
   const { requested, outcomes } = splitRefresh(refresh, { ordinals, isKnown, emission: 1 });
+  const handOver = async () => {
+    await parts.handOver({ requested, outcomes, check: { check: 1, emission: 1, refresh } }, signal);
+    handedOver.add(refresh.refresh_id);
+    parts.report({ result: "split", refresh, requestedCount: requested.length, notFoundCount: outcomes.length });
+  };
   // Ingress has nearly always written the rows, and the tokens need not wait for them to be written again.
-  const effects = [
-    parts.handOver({ requested, outcomes, check: { check: 1, emission: 1, refresh } }, signal),
-    parts.writeRefresh(refresh),
-  ];
+  const effects = [handOver(), parts.writeRefresh(refresh)];
   // Both have ended before one's failure is told: the next try must not meet what is left of this one.
   await Promise.allSettled(effects);
   await Promise.all(effects);
-  return { result: "split", refresh, requestedCount: requested.length, notFoundCount: outcomes.length };
 }
 
 /** With the policy `open` every token exists and nothing is read. */

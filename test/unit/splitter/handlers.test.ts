@@ -109,6 +109,38 @@ describe("a refresh", () => {
     expect(steps).toEqual(["handed over", "done"]);
   });
 
+  it("is not handed over again by the next try of its batch: only the rows are missing", async () => {
+    const world: World = { ...calmWorld(), rows: Promise.reject(new Error("no node")) };
+    const { onRefresh, handed, steps, refreshEvents } = handlersIn(world);
+    const assignment = contextOf();
+    await expect(onRefresh([recordOf(refresh)], assignment)).rejects.toThrow("no node");
+    delete world.rows;
+    await onRefresh([recordOf(refresh)], assignment);
+    expect(handed).toHaveLength(1);
+    expect(steps).toEqual(["handed over", "rows written"]);
+    expect(refreshEvents.map(({ result }) => result)).toEqual(["split"]);
+  });
+
+  it("is handed over again when it comes after its batch was done, or under another assignment", async () => {
+    const world: World = { ...calmWorld(), rows: Promise.reject(new Error("no node")) };
+    const { onRefresh, handed } = handlersIn(world);
+    await expect(onRefresh([recordOf(refresh)], contextOf())).rejects.toThrow("no node");
+    delete world.rows;
+    const another = contextOf();
+    await onRefresh([recordOf(refresh)], another);
+    await onRefresh([recordOf(refresh)], another);
+    expect(handed).toHaveLength(3);
+  });
+
+  it("is handed over by the next try when only its rows were written", async () => {
+    const { onRefresh, handed, steps } = handlersIn({ ...calmWorld(), failure: new Error("Kafka is away") });
+    const assignment = contextOf();
+    await expect(onRefresh([recordOf(refresh)], assignment)).rejects.toThrow("Kafka is away");
+    await onRefresh([recordOf(refresh)], assignment);
+    expect(handed).toHaveLength(1);
+    expect(steps.filter((step) => step === "rows written")).toHaveLength(2);
+  });
+
   it("with the policy open asks for every token", async () => {
     const { onRefresh, handed } = handlersIn({ ...calmWorld(), registered: [] });
     await onRefresh([recordOf(refreshOf({ token_policy: "open" }))], contextOf());

@@ -31,6 +31,8 @@ export interface BatchConsumerOptions {
   readonly fail: (cause: unknown) => void;
   /** Shared with a producer that teaches it (retry/broker-clock.ts); only topics with a delay use it. */
   readonly brokerClock?: BrokerClock;
+  /** While much comes, larger batches are waited for, up to 100 ms; an idle consumer never waits. Default: never. */
+  readonly gathers?: boolean;
   /** So many records in a row that cannot be processed stop the dead-lettering; default 20. */
   readonly brakeAfter?: number;
 }

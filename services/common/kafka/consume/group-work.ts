@@ -23,6 +23,8 @@ export interface GroupConsumerOptions {
   readonly clock: Clock;
   /** The consumer ended and cannot start again: the process has to. */
   readonly fail: (cause: unknown) => void;
+  /** While much comes, wait for more: gathering.ts. */
+  readonly gathers?: boolean;
 }
 
 /** What is done with the partitions. A throw is a bug: it ends the process. */
