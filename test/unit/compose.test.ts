@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { parseEnv } from "node:util";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
-import { nodeFlags } from "../../deploy/development/service-process.ts";
+import { nodeEnvironment, nodeFlags } from "../../deploy/development/service-process.ts";
 import { loadTopics } from "../../services/common/kafka/topics.ts";
 
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8");
@@ -66,7 +66,9 @@ describe("deploy/Dockerfile", () => {
     expect(files.filter((file) => !holds(copied, file) || !holds(sent, file))).toEqual([]);
   });
 
-  it("starts the services with the flags that they are tested with", () => {
+  it("starts the services with the flags and the environment that they are tested with", () => {
+    const variables = Object.entries(nodeEnvironment).map(([name, value]) => `${name}=${value}`);
+    expect(read("deploy/Dockerfile")).toContain(`ENV ${variables.join(" ")}\n`);
     expect(read("deploy/Dockerfile")).toContain(`ENTRYPOINT ${JSON.stringify(["node", ...nodeFlags]).replaceAll(",", ", ")}\n`);
   });
 

@@ -12,7 +12,9 @@ const rememberedUrls = 10_000;
 export function createEndpoints(policy: AddressPolicy): (metadataApiUrl: string) => Endpoint {
   const known = new LRUCache<string, Endpoint>({ max: rememberedUrls });
   return (metadataApiUrl) => {
-    const endpoint = known.get(metadataApiUrl) ?? judge(metadataApiUrl, policy);
+    const remembered = known.get(metadataApiUrl);
+    if (remembered !== undefined) return remembered;
+    const endpoint = judge(metadataApiUrl, policy);
     known.set(metadataApiUrl, endpoint);
     return endpoint;
   };

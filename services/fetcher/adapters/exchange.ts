@@ -10,14 +10,19 @@ import { ConnectionFailure } from "./connector.ts";
 
 type Headers = Parameters<NonNullable<Dispatcher.DispatchHandler["onResponseStart"]>>[2];
 
+/** The same for all calls. */
 export interface ExchangeSurroundings {
   readonly clock: Clock;
   readonly bodyCapBytes: number;
   isLate(exchange: Exchange): boolean;
-  /** Bytes on the wire, whatever they are. */
-  receivedBytes(): number;
   /** Bytes of bodies that are kept in memory; negative when they are let go. */
   held(bytes: number): void;
+}
+
+export interface ExchangeOptions {
+  readonly surroundings: ExchangeSurroundings;
+  /** Bytes that came over it for this call, whatever they are. */
+  readonly connection: { readonly receivedBytes: number };
   /** Called once. `sound`: the connection may serve another call. */
   settled(exchange: Exchange, result: CallResult, sound: boolean): void;
 }
@@ -31,6 +36,8 @@ const limits = { pieces: 16_384, interimAnswers: 16, framingBytes: 262_144 };
  */
 export class Exchange implements Dispatcher.DispatchHandler {
   readonly #surroundings: ExchangeSurroundings;
+  readonly #connection: ExchangeOptions["connection"];
+  readonly #settled: ExchangeOptions["settled"];
   readonly #startedAtMs: number;
   readonly #monotonicMs: number;
   readonly #body = new BodyBuffer();
@@ -41,8 +48,10 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #retryAfterMs: number | undefined;
   #ended = false;
 
-  constructor(surroundings: ExchangeSurroundings) {
+  constructor({ surroundings, connection, settled }: ExchangeOptions) {
     this.#surroundings = surroundings;
+    this.#connection = connection;
+    this.#settled = settled;
     this.#startedAtMs = surroundings.clock.nowMs();
     this.#monotonicMs = surroundings.clock.monotonicMs();
   }
@@ -87,7 +96,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   /** The parser drops chunk extensions without a word: bytes that count nowhere else, and may go on until the deadline. */
   look(): void {
-    if (this.#ended || this.#surroundings.receivedBytes() <= this.#surroundings.bodyCapBytes + limits.framingBytes) return;
+    if (this.#ended || this.#connection.receivedBytes <= this.#surroundings.bodyCapBytes + limits.framingBytes) return;
     this.#fail(this.#status === null ? "protocol" : "body_too_large");
   }
 
@@ -127,7 +136,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #end(result: CallResult, sound: boolean): void {
     this.#ended = true;
     this.#surroundings.held(-this.#body.length);
-    this.#surroundings.settled(this, result, sound);
+    this.#settled(this, result, sound);
   }
 
   #measured() {

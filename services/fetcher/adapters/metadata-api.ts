@@ -4,7 +4,7 @@ import type { CallResult } from "../core/results.ts";
 import { type ConnectorOptions, createConnect } from "./connector.ts";
 import { Deadlines } from "./deadlines.ts";
 import { Exchange, type ExchangeSurroundings } from "./exchange.ts";
-import { type Connection, OriginPool } from "./origin-pool.ts";
+import { OriginPool } from "./origin-pool.ts";
 
 export interface MetadataApiOptions extends ConnectorOptions {
   readonly clock: Clock;
@@ -54,32 +54,30 @@ export function createMetadataApi(options: MetadataApiOptions): MetadataApi {
     pools.set(key, created);
     return created;
   };
-  const surroundings = (
-    pool: OriginPool,
-    connection: Connection,
-    resolve: (result: CallResult) => void,
-  ): ExchangeSurroundings => ({
+  const surroundings: ExchangeSurroundings = {
     clock: options.clock,
     bodyCapBytes: options.bodyCapBytes,
     isLate: (exchange) => deadlines.isLate(exchange),
-    receivedBytes: () => connection.receivedBytes,
     held: (bytes) => {
       heldBytes += bytes;
     },
-    settled: (exchange, result, sound) => {
-      deadlines.end(exchange);
-      if (sound) pool.giveBack(connection);
-      else connection.destroy();
-      resolve(result);
-    },
-  });
+  };
 
   return {
     call: (call) =>
       new Promise((resolve) => {
         const pool = poolOf(call);
         const connection = pool.take();
-        const exchange = new Exchange(surroundings(pool, connection, resolve));
+        const exchange = new Exchange({
+          surroundings,
+          connection,
+          settled(ended, result, sound) {
+            deadlines.end(ended);
+            if (sound) pool.giveBack(connection);
+            else connection.destroy();
+            resolve(result);
+          },
+        });
         deadlines.start(exchange);
         connection.client.dispatch({ method: "GET", path: call.path, headers }, exchange);
       }),

@@ -65,7 +65,7 @@ export class OriginPool {
   readonly #origin: string;
   readonly #connect: Connect;
   readonly #idleCount: IdleCount;
-  #idle: Connection[] = [];
+  readonly #idle: Connection[] = [];
   #closed = false;
 
   constructor(origin: string, connect: Connect, idleCount: IdleCount) {
@@ -106,8 +106,9 @@ export class OriginPool {
 
   /** A connection that was closed while idle. Kept, the most there ever were to each origin would be kept for ever. */
   #forget(connection: Connection): void {
-    const others = this.#idle.filter((idle) => idle !== connection);
-    this.#idleCount.now -= this.#idle.length - others.length;
-    this.#idle = others;
+    const index = this.#idle.indexOf(connection);
+    if (index === -1) return;
+    this.#idle.splice(index, 1);
+    this.#idleCount.now -= 1;
   }
 }

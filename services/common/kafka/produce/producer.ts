@@ -86,9 +86,10 @@ class CoalescingProducer implements RecordProducer {
     }
     // All made before the first is queued: an unknown topic in the middle must not leave half a delivery behind.
     for (const entry of delivery.entries) this.#add(entry);
+    if (signal === undefined) return delivery.settled;
     const abandon = () => this.#abandon(delivery);
-    signal?.addEventListener("abort", abandon, { once: true });
-    return delivery.settled.finally(() => signal?.removeEventListener("abort", abandon));
+    signal.addEventListener("abort", abandon, { once: true });
+    return delivery.settled.finally(() => signal.removeEventListener("abort", abandon));
   }
 
   async close(): Promise<void> {

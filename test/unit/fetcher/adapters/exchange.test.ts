@@ -16,12 +16,13 @@ afterEach(() => void vi.useRealTimers());
 function begin(receivedBytes = () => 0) {
   const results: CallResult[] = [];
   const deadlines = new Deadlines<Exchange>(3_000, clock);
-  const exchange: Exchange = new Exchange({
-    clock,
-    bodyCapBytes: 262_144,
-    isLate: (call) => deadlines.isLate(call),
-    receivedBytes,
-    held: () => {},
+  const exchange = new Exchange({
+    surroundings: { clock, bodyCapBytes: 262_144, isLate: (call) => deadlines.isLate(call), held: () => {} },
+    connection: {
+      get receivedBytes() {
+        return receivedBytes();
+      },
+    },
     settled: (call, result) => {
       deadlines.end(call);
       results.push(result);
