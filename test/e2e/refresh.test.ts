@@ -140,6 +140,22 @@ describe("a token that is refused", () => {
   });
 });
 
+describe("a host that asks to be left alone", () => {
+  it("gets no call at all for as long as it said, for no token, and then every token succeeds", async () => {
+    const project = await system.createProject({ maxConcurrency: 1 });
+    const { api } = project;
+    api.otherwise(() => (api.calls.length === 1 ? { status: 429, retryAfter: 2 } : {}));
+    const tokenIds = tokenIdsFrom(1, 8);
+    const refreshId = await system.refresh(project, tokenIds);
+    await system.completed(project, refreshId);
+    await ledger.check({ project, refreshId, tokenIds });
+    const [refused, ...later] = api.calls;
+    expect(later).toHaveLength(8);
+    const firstAgainMs = Math.min(...later.map(({ monotonicMs }) => monotonicMs));
+    expect(firstAgainMs - (refused?.answeredMonotonicMs ?? Number.NaN)).toBeGreaterThanOrEqual(2_000);
+  });
+});
+
 describe("a marketplace", () => {
   it("is told what changed, before the completion, and nothing when nothing changed", async () => {
     const project = await system.createProject();

@@ -107,7 +107,7 @@ const placeOf = ({ refresh_id, ordinal }: { refresh_id: string; ordinal: number 
 async function outcomesOf(
   reader: TopicReader<TokenOutcome>,
   records: readonly TokenRefresh[],
-  withinMs = 15_000,
+  withinMs = 60_000,
 ): Promise<TokenOutcome[]> {
   const firstOf = (seen: readonly ReadRecord<TokenOutcome>[]) => {
     const byPlace = new Map(seen.toReversed().map(({ value }) => [placeOf(value), value]));

@@ -8,7 +8,7 @@ import { type Move, Overflow } from "./overflow.ts";
 import type { PipelinePorts } from "./ports.ts";
 import type { CallFailed } from "./results.ts";
 import type { Scheduler } from "./scheduler.ts";
-import { isLost, nameOf, type Position, type Work } from "./work.ts";
+import { isLost, isSamePlace, nameOf, type Position, type Work } from "./work.ts";
 
 /** How long to wait for a lease that has lapsed: it comes back with the next good heartbeat. */
 const leaseRetryMs = 100;
@@ -227,16 +227,28 @@ export class Pipeline {
     // One queue's partitions have one number, and one member has them all: the first record speaks for the others.
     const [first] = works;
     const wanted = (): boolean => !this.#stopping && !works.some(isLost) && first !== undefined && this.#mayAct(first);
+    const moved = works.map((work) => ({ work, from: work.positions }));
     const delivery = await this.#ports.move(refreshes, tier, wanted);
     if (delivery === "too_large") throw new Error(`a record is too large for ${tier.baseName} and came from a topic like it`);
     if (delivery === "acknowledged") {
-      for (const work of works) this.#leave(work, { moved: true });
+      for (const { work, from } of moved) this.#leaveAsMoved(work, from);
       this.#ports.report.moved(move);
     } else {
       this.#overflow.undo(move);
       for (const work of works) this.#takeBack(work);
     }
     this.proceed();
+  }
+
+  /**
+   * What joined it since is not finished by the move: it may be the moved record itself. It is back before the acknowledgement when
+   * that took longer than the tier's delay, as when a broker fails in the middle of a long move.
+   */
+  #leaveAsMoved(work: Work, from: readonly Position[]): void {
+    const joined = work.positions.filter((position) => !from.some((other) => isSamePlace(position, other)));
+    work.positions = work.positions.filter((position) => !joined.includes(position));
+    this.#leave(work, { moved: true });
+    if (joined.length > 0) this.#begin({ ...work, positions: joined, offeredAtMs: this.#clock.monotonicMs() });
   }
 
   #mayAct(work: Work): boolean {

@@ -22,6 +22,10 @@ export function isLost({ positions }: Work): boolean {
   return positions.length === 0;
 }
 
+export function isSamePlace(a: Position, b: Position): boolean {
+  return a.offset === b.offset && a.partition === b.partition && a.topic === b.topic;
+}
+
 /** The partition first: a topic's name may end in anything. */
 export function nameOf({ topic, partition }: TopicPartition): string {
   return `${partition}/${topic}`;

@@ -8,6 +8,8 @@ import { PartitionMap } from "./partition-map.ts";
 
 /** What is known of the broker's clock may grow while records wait. */
 const longestNapMs = 250;
+/** Between two looks whether there is room again for records that are due. */
+const roomNapMs = 50;
 
 export interface TiersOptions<R> {
   readonly tiers: readonly TopicDefinition[];
@@ -86,7 +88,8 @@ export class Tiers<R extends { readonly timestampMs: number }> {
     if (this.#held.size === 0 || this.#stopped) return;
     const nextMs = Math.min(...[...this.#held].map(([, { records }]) => records.nextDueMs ?? Number.POSITIVE_INFINITY));
     const napMs = Math.ceil(nextMs - (this.#nowMs() ?? Number.NEGATIVE_INFINITY));
-    this.#timer = setTimeout(() => this.#releaseDue(), Math.max(1, Math.min(napMs, longestNapMs)));
+    const shortestNapMs = this.#options.hasRoom() ? 1 : roomNapMs;
+    this.#timer = setTimeout(() => this.#releaseDue(), Math.max(shortestNapMs, Math.min(napMs, longestNapMs)));
   }
 
   #nowMs(): number | undefined {

@@ -41,7 +41,7 @@ export class WindowWork<T> implements WindowConsumer, GroupWork {
     this.#tiers = new Tiers({
       ...options,
       release: (partition, records, highWatermark) => this.#handOut(partition, records, highWatermark),
-      hasRoom: () => !this.#budget.full,
+      hasRoom: () => !this.#full,
       onEmpty: (partition) => this.#member.resume(partition, "held"),
     });
     const { metrics } = options;

@@ -2,7 +2,8 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import type { DecodedRecord, TopicPartition } from "../../../../services/common/kafka/contracts.ts";
 import type { TokenRefresh } from "../../../../services/common/messages/records.ts";
-import { main, world } from "./pipeline-world.ts";
+import type { Delivery } from "../../../../services/fetcher/core/ports.ts";
+import { type MoveRequest, main, type Open, world } from "./pipeline-world.ts";
 import { success, tokenRefresh, topics } from "./records.ts";
 
 const partitions = [0, 1];
@@ -23,6 +24,7 @@ class Model {
   readonly longestPauseMs: number[] = [0];
   readonly produced: TokenRefresh[] = [];
   readonly outcomes: string[] = [];
+  readonly appended = new Set<Open<MoveRequest, Delivery>>();
   readonly #seenPauses = { count: 0 };
 
   constructor() {
@@ -66,18 +68,23 @@ class Model {
     this.#settle();
   }
 
+  /** The records of the move are in the log; whoever made it is not told yet, and some may be back before that. */
+  appendMove(pick: number): void {
+    const move = this.#pick(this.world.moves, pick);
+    if (move === undefined || this.appended.has(move) || !move.what.wanted()) return;
+    this.appended.add(move);
+    this.#appendRefreshes(move.what, move.what.refreshes.length);
+  }
+
   /** `broken`: some of it reached the log before it was given up. */
   async endMove(pick: number, broken: boolean): Promise<void> {
     const move = this.#take(this.world.moves, pick);
     if (move === undefined) return;
-    const wanted = move.what.wanted();
-    const { refreshes, tier } = move.what;
-    const count = wanted && !broken ? refreshes.length : broken ? Math.floor(refreshes.length / 2) : 0;
-    for (const refresh of refreshes.slice(0, count)) {
-      expect(refresh).toEqual(this.produced[refresh.ordinal]);
-      this.#append({ topic: tier.name, partition: refresh.project_id % 2 }, refresh);
-    }
-    await move.end(wanted && !broken ? "acknowledged" : "abandoned");
+    const appended = this.appended.has(move);
+    const wanted = appended || (move.what.wanted() && !broken);
+    const { length } = move.what.refreshes;
+    if (!appended) this.#appendRefreshes(move.what, wanted ? length : broken ? Math.floor(length / 2) : 0);
+    await move.end(wanted ? "acknowledged" : "abandoned");
     this.#settle();
   }
 
@@ -145,6 +152,17 @@ class Model {
     line.records.push({ ...place, offset, key: "", timestampMs: this.world.state.monotonicMs, bytes: 1, value });
   }
 
+  #appendRefreshes({ refreshes, tier }: MoveRequest, count: number): void {
+    for (const refresh of refreshes.slice(0, count)) {
+      expect(refresh).toEqual(this.produced[refresh.ordinal]);
+      this.#append({ topic: tier.name, partition: refresh.project_id % 2 }, refresh);
+    }
+  }
+
+  #pick<T>(list: readonly T[], pick: number): T | undefined {
+    return list[pick % Math.max(1, list.length)];
+  }
+
   #take<T>(list: T[], pick: number): T | undefined {
     return list.splice(pick % Math.max(1, list.length), 1)[0];
   }
@@ -168,12 +186,15 @@ class Model {
 }
 
 type Step =
-  | { readonly kind: "read" | "call" | "delivery" | "move" | "broken" | "lose" | "lease" | "full"; readonly pick: number }
+  | {
+      readonly kind: "read" | "call" | "delivery" | "move" | "append" | "broken" | "lose" | "lease" | "full";
+      readonly pick: number;
+    }
   | { readonly kind: "produce"; readonly pick: number; readonly count: number }
   | { readonly kind: "pass"; readonly pick: number };
 
 const pick = fc.nat({ max: 50 });
-const often = (kind: "read" | "call" | "delivery" | "move") => fc.record({ kind: fc.constant(kind), pick });
+const often = (kind: "read" | "call" | "delivery" | "move" | "append") => fc.record({ kind: fc.constant(kind), pick });
 const quietStep: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ kind: fc.constant("produce" as const), pick, count: fc.integer({ min: 1, max: 20 }) }),
   often("read"),
@@ -181,6 +202,7 @@ const quietStep: fc.Arbitrary<Step> = fc.oneof(
   often("call"),
   often("delivery"),
   often("move"),
+  often("append"),
   fc.record({ kind: fc.constantFrom("lease" as const, "full" as const), pick }),
   fc.record({ kind: fc.constant("pass" as const), pick: fc.integer({ min: 1, max: 40_000 }) }),
 );
@@ -192,6 +214,7 @@ async function play(model: Model, step: Step): Promise<void> {
   else if (step.kind === "call") await model.endCall(step.pick);
   else if (step.kind === "delivery") await model.endDelivery(step.pick);
   else if (step.kind === "move") await model.endMove(step.pick, false);
+  else if (step.kind === "append") model.appendMove(step.pick);
   else if (step.kind === "broken") await model.endMove(step.pick, true);
   else if (step.kind === "pass") model.pass(step.pick);
   else if (step.kind === "lose") model.lose(step.pick % 2);

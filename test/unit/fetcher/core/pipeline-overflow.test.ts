@@ -115,6 +115,22 @@ describe("a move", () => {
     expect(calls.map(({ what }) => what.ordinal)).toEqual([0]);
   });
 
+  it("that is acknowledged so late that its record is back already does not lose it", async () => {
+    const { pipeline, state, calls, deliveries, moves, finished, pass } = crowded();
+    const tier = topics.retryTiers[0]?.name;
+    pass(250);
+    state.unread = () => false;
+    pipeline.take([recordOf(tokenRefresh({ ordinal: 8, first_queued_at: 8 }), 77, tier)]);
+    await moves[0]?.end("acknowledged");
+    expect(offsetsOf(finished)).toEqual([6, 7, 8]);
+    for (let call = 0; call < 7; call += 1) {
+      await calls[call]?.end(success());
+      await deliveries[call]?.end("acknowledged");
+    }
+    expect(ordinalsOf(calls.map(({ what }) => what))).toEqual([0, 1, 2, 3, 4, 5, 8]);
+    expect(finished).toContainEqual({ topic: tier, partition: 3, offset: 77 });
+  });
+
   it("whose record is read again afterwards, and comes back too, is one call", async () => {
     const { pipeline, state, calls, deliveries, moves, finished, pass } = crowded();
     pass(250);
