@@ -14,6 +14,8 @@ const deadPace = { concurrency: 8, perSecond: 25 };
 const calmShare = 0.85;
 const keptCount = 1_000;
 const keptMs = 2_000;
+/** What a pace that is still doubling may soon be; a wait that is overrated leaves the host idle. */
+const growth = 4;
 /** A measured pace needs as long to mean something. */
 const measuredMs = 1_000;
 const never = Number.POSITIVE_INFINITY;
@@ -90,7 +92,7 @@ export class HostQueue<T extends Schedulable> {
     if (task === undefined) return undefined;
     if (this.#started === 0) this.#busySinceMs = nowMs;
     this.#started += 1;
-    if (task.lastAttempt) this.#gate.started();
+    if (task.lastAttempt) this.#gate.started(nowMs);
     if (task.maxRequestsPerSecond !== null) this.#declaredRate.start(task.maxRequestsPerSecond, nowMs);
     const perSecond = this.#perSecond(nowMs);
     if (perSecond < never) this.#learnedRate.start(perSecond, nowMs);
@@ -105,7 +107,7 @@ export class HostQueue<T extends Schedulable> {
     const probe = call.verdict === "refused" && this.#sleep.ramp <= 1;
     this.#sleep.ended(call);
     // A host that refuses the one call that should wake it says nothing of its speed.
-    if (!probe) this.#speed.ended(call, this.#last.size + this.#gate.underWay === 0);
+    if (!probe) this.#speed.ended(call, !this.#gate.calm);
   }
 
   abandoned(task: T): void {
@@ -138,8 +140,8 @@ export class HostQueue<T extends Schedulable> {
 
   #pacePerSecond(nowMs: number): number {
     const measured = this.#started > 0 && nowMs - this.#busySinceMs >= measuredMs ? this.#ends.total(nowMs) : 0;
-    if (measured > 0) return measured;
-    return Math.min(this.#perSecond(nowMs), (this.#speed.concurrency / this.#speed.meanCallMs) * 1_000);
+    const likely = Math.min(this.#perSecond(nowMs), (this.#speed.concurrency / this.#speed.meanCallMs) * 1_000);
+    return (measured > 0 ? measured : likely) * (this.#speed.growing ? growth : 1);
   }
 
   #perSecond(nowMs: number): number {
@@ -162,9 +164,14 @@ export class HostQueue<T extends Schedulable> {
       this.#gate.rest();
       return never;
     }
-    this.#speed.retreat();
     const alone = this.#ordinary.size === 0 && this.#started === this.#gate.underWay;
-    return Math.max(this.#headAtMs(head), this.#gate.nextAtMs({ nowMs, alone, dead: this.#sleep.isDead(nowMs) }));
+    const gateAtMs = this.#gate.nextAtMs({
+      nowMs,
+      alone,
+      dead: this.#sleep.isDead(nowMs),
+    });
+    if (this.#gate.calm) this.#speed.retreat();
+    return Math.max(this.#headAtMs(head), gateAtMs);
   }
 
   /** A ceiling on calls at once holds for all that the queue has under way: the host behind them is one. */

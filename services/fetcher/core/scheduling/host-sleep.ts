@@ -9,16 +9,18 @@ const shortestMs = 200;
 const longestMs = 5_000;
 /** What each answer lets go at once besides the call that it makes room for: 1, 5, 25, 125 in three round trips. */
 const rampStep = 4;
-/** A host that has given no answer for so long, to so many calls, refuses whatever we do. */
+/** A host that has mostly failed for so long, and so many calls, fails whatever we do. */
 const deadMs = 60_000;
 const deadCount = 10;
+/** Of the last 16 calls. A single answer among many failures changes nothing. */
+const mostlyFailing = 8;
 
 /**
  * When a host is left alone: until the instant that it asked for, and for a while that doubles each time when it refuses half of its
  * calls. It wakes up with one call; each answer lets one more go at once.
  *
- * A host that only fails for a minute, although it was left alone for most of it, does not fail for our speed. Its tokens get their
- * outcomes at a modest pace, until it answers.
+ * A host that mostly fails for a minute, although it was left alone for most of it, does not fail for our speed. Its tokens get their
+ * outcomes at a modest pace, until it mostly answers.
  */
 export class HostSleep {
   #untilMs = Number.NEGATIVE_INFINITY;
@@ -30,6 +32,8 @@ export class HostSleep {
   #asks = false;
   #failingSinceMs: number | undefined;
   #failedCount = 0;
+  /** The last calls, whatever it slept meanwhile: 1 for one that failed. */
+  #recent = 0;
 
   get untilMs(): number {
     return this.#untilMs;
@@ -62,8 +66,11 @@ export class HostSleep {
   }
 
   #answered({ startedMs }: EndedCall): void {
-    this.#failingSinceMs = undefined;
-    this.#failedCount = 0;
+    this.#recent = (this.#recent << 1) & recentMask;
+    if (bitCount(this.#recent) < mostlyFailing) {
+      this.#failingSinceMs = undefined;
+      this.#failedCount = 0;
+    }
     if (startedMs < this.#untilMs) return;
     this.#history = (this.#history << 1) & mask;
     this.#ramp += rampStep;
@@ -71,6 +78,7 @@ export class HostSleep {
   }
 
   #failed({ verdict, startedMs, endedMs, retryAfterMs }: EndedCall): void {
+    this.#recent = ((this.#recent << 1) | 1) & recentMask;
     this.#failingSinceMs ??= endedMs;
     this.#failedCount += 1;
     if (verdict === "timed_out") return;
@@ -85,4 +93,5 @@ export class HostSleep {
   }
 }
 
+const recentMask = (1 << 16) - 1;
 const mask = (1 << lookedAtCount) - 1;

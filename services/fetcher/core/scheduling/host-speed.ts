@@ -1,4 +1,4 @@
-import { CallTimes } from "./call-times.ts";
+import { CallShare } from "./call-share.ts";
 import { LearnedLimit } from "./learned-limit.ts";
 import { RecentCount } from "./recent-count.ts";
 import { RefusalCause } from "./refusal-cause.ts";
@@ -20,8 +20,25 @@ const slowestPerSecond = 0.5;
 const usedShare = 0.75;
 const guessedFromCount = 3;
 const hangover = 0.9;
-/** Tokens whose metadata a host never finds are not hung for our speed. */
-const hangingShare = 0.25;
+/** A share of fewer calls a second tells nothing. */
+const comparedPerSecond = 30;
+/** What a host refused lately, it may still refuse for. */
+const settledMs = 1_000;
+/** An answer that took longer under our load is near the 3 s at which its token would fail. */
+const slowMs = 1_000;
+const assumedCallMs = 100;
+
+/** Calls that queue at the host are slow at half the pace too: slowness is its own only when a call that is alone is slow. */
+const tolerated = {
+  refusals: { trying: 0, below: 0.1, own: 0.3, comparable: 0.35, calls: 20 },
+  timeOuts: { trying: 0.2, below: 0.25, own: 0.5, comparable: 0.5, calls: 20 },
+  slowAnswers: { trying: 0.25, below: 0.25, own: 1, comparable: 1, calls: Number.POSITIVE_INFINITY },
+} as const;
+
+interface Paces {
+  readonly perSecond: number;
+  readonly atOnce: number;
+}
 
 /**
  * How many calls at once and how many a second a host takes. Both are learned apart: 50 a second at 10 ms cannot be said in calls
@@ -37,13 +54,22 @@ export class HostSpeed {
   });
   readonly #cause = new RefusalCause();
   readonly #answers = new RecentCount();
-  readonly #times = new CallTimes();
+  readonly #calls = new RecentCount();
+  readonly #refusals = new CallShare(tolerated.refusals);
+  readonly #timeOuts = new CallShare(tolerated.timeOuts);
+  readonly #slowAnswers = new CallShare(tolerated.slowAnswers);
+  #meanCallMs = assumedCallMs;
   #lastCutMs = Number.NEGATIVE_INFINITY;
   #filledMs = Number.NEGATIVE_INFINITY;
   #firstStartMs: number | undefined;
 
   constructor(bounds: SpeedBounds, learned: LearnedSpeed) {
-    this.#concurrency = new LearnedLimit({ start: bounds.start, floor: 1, cap: bounds.cap, shrink: 0.1 });
+    this.#concurrency = new LearnedLimit({
+      start: bounds.start,
+      floor: 1,
+      cap: bounds.cap,
+      shrink: 0.1,
+    });
     if (learned.concurrency !== undefined) this.#concurrency.adopt(Math.min(bounds.cap, learned.concurrency));
     if (learned.perSecond !== undefined) this.#rate.adopt(learned.perSecond);
   }
@@ -57,8 +83,13 @@ export class HostSpeed {
     return this.#rate.value;
   }
 
+  /** Whether more is taken than ever, so that nothing is known yet of where it ends. */
+  get growing(): boolean {
+    return this.#concurrency.growing && (!this.#rate.known || this.#rate.growing);
+  }
+
   get meanCallMs(): number {
-    return this.#times.meanMs;
+    return this.#meanCallMs;
   }
 
   /** What a queue that is new to this origin may start with; empty while the host has refused nothing. */
@@ -82,11 +113,18 @@ export class HostSpeed {
 
   /** `mayTry`: whether more than what was refused may be tried now. */
   ended(call: EndedCall, mayTry: boolean): void {
-    const windowFull = this.#times.add(call.endedMs - call.startedMs, call.verdict === "answered");
-    if (call.verdict === "answered") this.#answered(call, mayTry);
-    else if (call.verdict === "refused") this.#refused(call);
-    else this.#timedOut(call);
-    if (windowFull && this.#times.alarming) this.#ease(call);
+    const { verdict, startedMs, endedMs, inFlight } = call;
+    this.#meanCallMs += (endedMs - startedMs - this.#meanCallMs) / 8;
+    this.#calls.add(endedMs);
+    if (verdict === "answered") this.#answers.add(endedMs);
+    const filled = this.#filledMs >= startedMs;
+    const reached = this.#answers.perSecond(endedMs) > usedShare * this.#rate.value;
+    const trying = (filled && this.#concurrency.trying) || (this.#rate.known && this.#rate.trying);
+    this.#judge(call, trying);
+    if (verdict !== "timed_out") this.#cause.record(inFlight, verdict === "answered");
+    if (verdict !== "answered") return;
+    this.#concurrency.taken({ startedMs, used: filled, mayTry }, endedMs);
+    this.#rate.taken({ startedMs, used: reached, mayTry }, endedMs);
   }
 
   /** Tries nothing more until a call ends that may. */
@@ -95,21 +133,39 @@ export class HostSpeed {
     this.#rate.retreat();
   }
 
-  #answered(call: EndedCall, mayTry: boolean): void {
-    const { startedMs, endedMs, inFlight } = call;
-    this.#answers.add(endedMs);
-    this.#cause.record(inFlight, true);
-    const filled = this.#filledMs >= startedMs;
-    this.#concurrency.taken({ startedMs, used: filled && !this.#times.stretched, mayTry }, endedMs);
-    const reached = this.#answers.perSecond(endedMs) > usedShare * this.#rate.value;
-    this.#rate.taken({ startedMs, used: reached, mayTry }, endedMs);
+  /** Cuts what is too much. What was started before the last cut is part of what that was for. */
+  #judge(call: EndedCall, trying: boolean): void {
+    const { verdict, startedMs, endedMs } = call;
+    const slow = endedMs - startedMs > slowMs;
+    this.#refusals.count(verdict === "refused");
+    this.#timeOuts.count(verdict === "timed_out");
+    this.#slowAnswers.count(slow);
+    if (startedMs < this.#lastCutMs) return;
+    const paces = this.#paces(call);
+    const settled = !trying;
+    const recovered = settled && startedMs >= this.#lastCutMs + settledMs;
+    const slowest = recovered && this.#rate.value <= 2 * slowestPerSecond;
+    const alone = this.concurrency === 1;
+    const forNothing = [
+      this.#refusals.add(verdict === "refused", { settled: recovered, least: slowest, pace: paces.perSecond }),
+      this.#timeOuts.add(verdict === "timed_out", { settled, least: alone, pace: paces.atOnce }),
+      this.#slowAnswers.add(slow, { settled, least: alone, pace: paces.atOnce }),
+    ];
+    if (forNothing.includes(true)) this.#forget();
+    if (verdict === "refused") this.#refused(call, trying);
+    else if (verdict === "timed_out" && this.#timeOuts.excessive(trying))
+      this.#cutConcurrency(this.#concurrency.value / 1.8, call);
+    else if (slow && this.#slowAnswers.excessive(trying)) this.#cutConcurrency(this.#concurrency.value / 1.8, call);
   }
 
-  #refused(call: EndedCall): void {
+  /** What is asked of the host. */
+  #paces({ endedMs }: EndedCall): Paces {
+    return { perSecond: this.#calls.total(endedMs), atOnce: this.#concurrency.value };
+  }
+
+  #refused(call: EndedCall, trying: boolean): void {
     const cause = this.#cause.of(call.inFlight, this.#rate.known);
-    this.#cause.record(call.inFlight, false);
-    // What was started before the last decrease is part of what that was for.
-    if (call.startedMs < this.#lastCutMs) return;
+    if (!this.#refusals.excessive(trying || cause === "concurrency")) return;
     const { value } = this.#concurrency;
     if (cause === "concurrency") this.#cutConcurrency(Math.min(call.inFlight, value), call);
     else if (this.#guessable(call.endedMs)) this.#cutRate(call);
@@ -121,29 +177,48 @@ export class HostSpeed {
     return this.#rate.known || this.concurrency < 2 || this.#answers.total(nowMs) >= guessedFromCount;
   }
 
-  #cutRate({ startedMs, endedMs }: EndedCall): void {
-    const shrinks = this.#rate.refused(startedMs);
+  #cutRate(call: EndedCall): void {
+    const { endedMs } = call;
+    const paces = this.#paces(call);
     const seen = this.#answers.total(endedMs);
     // It took more than this within the last second: what it refuses now is still for that.
     const current = this.#rate.value;
-    if (!shrinks || current <= hangover * (seen - 1)) return;
-    const level = Math.min(current, Math.max(seen, this.#rate.takenPerSecond(endedMs) ?? seen + 1));
+    if (current <= hangover * (seen - 1)) return;
+    // A count of a few says less than the pace that was kept a second ago.
+    const kept = Math.min(seen + 1, this.#rate.valueBefore);
+    const level = Math.min(current, Math.max(seen, kept, this.#rate.takenPerSecond(endedMs) ?? seen + 1));
     const young = endedMs - (this.#firstStartMs ?? endedMs) < 1_000;
-    this.#lastCutMs = endedMs;
-    this.#rate.cut(level * 0.97, { nowMs: endedMs, perSecond: level, sure: !young });
+    this.#rate.cut(level * 0.97, {
+      nowMs: endedMs,
+      perSecond: level,
+      sure: !young,
+      share: this.#refusals.share,
+    });
+    this.#restart(paces, endedMs);
   }
 
-  #timedOut({ startedMs, endedMs }: EndedCall): void {
-    if (this.#concurrency.refused(startedMs, hangingShare)) this.#cutConcurrency(this.#concurrency.value / 1.8, { endedMs });
+  #cutConcurrency(level: number, call: EndedCall): void {
+    const { endedMs } = call;
+    const paces = this.#paces(call);
+    const perSecond = (level / this.#meanCallMs) * 1_000;
+    this.#concurrency.cut(level, {
+      nowMs: endedMs,
+      perSecond,
+      sure: true,
+      share: 1,
+    });
+    this.#restart(paces, endedMs);
   }
 
-  #ease({ startedMs, endedMs }: EndedCall): void {
-    if (this.#concurrency.refused(startedMs)) this.#cutConcurrency(this.#concurrency.value * 0.9, { endedMs });
+  #forget(): void {
+    this.#concurrency.forget();
+    this.#rate.forget();
   }
 
-  #cutConcurrency(level: number, { endedMs }: { endedMs: number }): void {
-    const perSecond = (level / this.#times.meanMs) * 1_000;
-    this.#lastCutMs = endedMs;
-    this.#concurrency.cut(level, { nowMs: endedMs, perSecond, sure: true });
+  #restart(paces: Paces, nowMs: number): void {
+    this.#lastCutMs = nowMs;
+    this.#refusals.cut(paces.perSecond < comparedPerSecond ? 0 : paces.perSecond);
+    this.#timeOuts.cut(paces.atOnce);
+    this.#slowAnswers.cut(paces.atOnce);
   }
 }

@@ -7,6 +7,8 @@ const calmMs = 1_100;
 /** A host that has nothing but last attempts to show its health with is asked with one, after a pause that doubles. */
 const shortestPauseMs = 2_000;
 const longestPauseMs = 16_000;
+/** For so long the host is spared for their sake. One that refuses now and then at any pace would never be tried again. */
+const sparedMs = 5_000;
 /** How long last attempts wait for better times in all; a host that never refuses for long enough is not refusing for our speed. */
 const patienceMs = 60_000;
 
@@ -20,7 +22,7 @@ export interface GateView {
 /**
  * When a token's last attempt may be made. A refusal would fail the token, waiting costs it nothing: so it is made only when its host
  * has refused nothing lately, and no more of them at once than that evidence carries. The wait ends in any case: after a minute one
- * at a time is made, whatever the host answers.
+ * at a time is made, whatever the host answers, until it has ten clean calls again.
  */
 export class LastAttempts {
   /** Calls without a refusal since the last one; a host not yet called has refused nothing. */
@@ -30,6 +32,8 @@ export class LastAttempts {
   #pauseMs = shortestPauseMs;
   #closedSinceMs: number | undefined;
   #waitingSinceMs: number | undefined;
+  #startedMs = Number.NEGATIVE_INFINITY;
+  #inVain = false;
 
   get underWay(): number {
     return this.#underWay;
@@ -37,11 +41,12 @@ export class LastAttempts {
 
   /** Whether the host should be spared for their sake. */
   get calm(): boolean {
-    return this.#waitingSinceMs !== undefined || this.#underWay > 0;
+    return !this.#inVain && (this.#waitingSinceMs !== undefined || this.#underWay > 0);
   }
 
-  started(): void {
+  started(nowMs: number): void {
     this.#underWay += 1;
+    this.#startedMs = nowMs;
   }
 
   abandoned(): void {
@@ -62,25 +67,26 @@ export class LastAttempts {
 
   /** None waits. */
   rest(): void {
-    this.#closedSinceMs = undefined;
     this.#waitingSinceMs = undefined;
+    this.#inVain = false;
   }
 
   /** When the next one may be made; Infinity: not before a call ends. */
   nextAtMs({ nowMs, alone, dead }: GateView): number {
     if (dead) return Number.NEGATIVE_INFINITY;
     this.#waitingSinceMs ??= nowMs;
-    if (this.#cleanCount >= cleanCountWanted) {
+    this.#inVain = nowMs - Math.max(this.#waitingSinceMs, this.#startedMs) > sparedMs;
+    const clean = this.#cleanCount >= cleanCountWanted;
+    const openAtMs = clean ? Math.max(this.#waitingSinceMs, this.#refusedMs) + calmMs : Number.POSITIVE_INFINITY;
+    if (openAtMs <= nowMs) {
       this.#closedSinceMs = undefined;
-      if (this.#underWay >= this.#cleanCount / cleanCountWanted) return Number.POSITIVE_INFINITY;
-      return Math.max(this.#waitingSinceMs, this.#refusedMs) + calmMs;
+      return this.#underWay < this.#cleanCount / cleanCountWanted ? openAtMs : Number.POSITIVE_INFINITY;
     }
     this.#closedSinceMs ??= nowMs;
-    if (alone && this.#cleanCount > 0) {
-      return this.#underWay < this.#cleanCount ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
-    }
-    if (this.#underWay > 0) return Number.POSITIVE_INFINITY;
+    if (!clean && alone && this.#underWay < this.#cleanCount) return Number.NEGATIVE_INFINITY;
+    if (this.#underWay > 0) return openAtMs;
     const patientUntilMs = this.#closedSinceMs + patienceMs;
-    return alone ? Math.min(patientUntilMs, this.#refusedMs + this.#pauseMs) : patientUntilMs;
+    const askAtMs = alone && !clean ? this.#refusedMs + this.#pauseMs : Number.POSITIVE_INFINITY;
+    return Math.min(openAtMs, patientUntilMs, askAtMs);
   }
 }

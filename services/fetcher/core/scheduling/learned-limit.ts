@@ -1,5 +1,3 @@
-import { bitCount } from "./bit-count.ts";
-
 export interface LimitOptions {
   /** Infinity: nothing is known, nothing is limited. */
   readonly start: number;
@@ -18,41 +16,42 @@ const callsPerTry = 24;
 const measuredMs = 2_000;
 /** An unused limit learns nothing: a longer pause between two calls counts only so much. */
 const pauseMs = 5_000;
-/** Below the level that was refused, a greater share of refusals, and more than one, is no host's own now and then. */
-const toleratedShare = 0.1;
-/** And so are so many among the last calls. */
-const burstCount = 4;
-const lookedAt = (1 << 10) - 1;
 const leastShrink = 0.04;
-/** What a taken call adds to a limit that looks for a new level; before the first refusal it adds 1. */
+/** Of what is taken off, what is taken off again for a retreat. */
+const retreatShare = 0.42;
+/** What a taken call adds to a limit that is just above a level that was refused; elsewhere it adds 1. */
 const carefulStep = 0.25;
+const carefulShare = 1.5;
+const carefulCount = 4;
 /** And to one that was guessed from too little. */
 const boldStep = 3;
 
 /**
  * A limit that a host does not tell: what it takes at once, or in a second. Grows by one with each call until the first refusal, so
  * that it doubles in a round trip (or in a second). Then it goes back below the level that was refused, nears it again ever more
- * slowly (a cubic curve, as in TCP CUBIC and in the adaptive retries of the AWS SDKs), stays there, tries a little more, and when
- * that is taken too, grows as at first. Only time of use counts.
- *
- * A refusal at a level below the one that was refused before says that the host refuses now and then whatever we do, as long as it
- * is a rare one; what is rare is measured there, and expected above.
+ * slowly (a cubic curve, as in TCP CUBIC and in the adaptive retries of the AWS SDKs), tries a little more, and when that is taken
+ * too, grows as at first. Only time of use counts.
  */
 export class LearnedLimit {
   readonly #options: LimitOptions;
   #value: number;
-  /** The level that was refused last; undefined while none is known. */
+  /** The level that was refused last. */
   #knee: number | undefined;
-  /** The last calls since the last cut, the latest in the lowest bit: 1 for a refusal. */
-  #history = 0;
-  #step = 1;
+  /** Whether more than the knee was taken since. */
+  #beyond = true;
+  #sure = true;
   #shrink: number;
   #usedMs = 0;
   #periodMs = shortestMs;
+  /** How long a little more than that is tried: a host that counts by the second must have had the time to refuse it. */
+  #trialMs = shortestMs;
   #lastCutMs = Number.NEGATIVE_INFINITY;
   #lastUseMs = Number.NEGATIVE_INFINITY;
-  #below = { taken: 0, refused: 0 };
-  #above = { taken: 0, refused: 0 };
+  #takenCount = 0;
+  /** A level that is surely taken, while nothing may be tried. */
+  #retreat = Number.POSITIVE_INFINITY;
+  #before = { value: 0, atMs: Number.NEGATIVE_INFINITY };
+  #mark = { value: 0, atMs: Number.NEGATIVE_INFINITY };
 
   constructor(options: LimitOptions) {
     this.#options = options;
@@ -61,12 +60,27 @@ export class LearnedLimit {
   }
 
   get value(): number {
-    return this.#value;
+    return Math.min(this.#value, this.#retreat);
+  }
+
+  /** The value a second ago, or two. */
+  get valueBefore(): number {
+    return this.#before.value;
   }
 
   /** Whether a refusal was ever learned from. */
   get known(): boolean {
     return this.#lastCutMs > Number.NEGATIVE_INFINITY;
+  }
+
+  /** Whether more was taken than was ever refused. */
+  get growing(): boolean {
+    return this.#beyond && this.#value < this.#options.cap;
+  }
+
+  /** Whether it is at a level that the host may well refuse. */
+  get trying(): boolean {
+    return this.#beyond || this.#usedMs >= this.#periodMs;
   }
 
   /** An owner's word for what the host takes; heard only until the host itself has spoken. */
@@ -78,6 +92,7 @@ export class LearnedLimit {
   adopt(level: number): void {
     this.#value = level;
     this.#knee = level;
+    this.#beyond = false;
     this.#usedMs = this.#periodMs / 2;
   }
 
@@ -85,79 +100,81 @@ export class LearnedLimit {
   taken(call: { startedMs: number; used: boolean; mayTry: boolean }, nowMs: number): void {
     const passedMs = Math.min(pauseMs, nowMs - this.#lastUseMs);
     this.#lastUseMs = nowMs;
-    if (call.startedMs >= this.#lastCutMs) {
-      this.#zone().taken += 1;
-      this.#history = (this.#history << 1) & lookedAt;
+    if (call.startedMs >= this.#lastCutMs) this.#takenCount += 1;
+    if (call.mayTry) this.#retreat = Number.POSITIVE_INFINITY;
+    if (!call.used || !call.mayTry || this.#value === Number.POSITIVE_INFINITY) return;
+    if (nowMs - this.#mark.atMs >= 1_000) {
+      this.#before = this.#mark;
+      this.#mark = { value: this.#value, atMs: nowMs };
     }
-    if (!call.used || this.#value === Number.POSITIVE_INFINITY) return;
-    if (this.#knee === undefined) {
-      if (call.mayTry) this.#value = Math.min(this.#options.cap, this.#value + this.#step);
-      return;
-    }
-    this.#usedMs += passedMs;
-    if (!call.mayTry) this.retreat();
-    else this.#climb(this.#knee);
+    if (this.#beyond) this.#value = Math.min(this.#options.cap, this.#value + this.#step());
+    else this.#climb(passedMs);
   }
 
   /** Back to a level that is surely taken, until trying is allowed again. */
   retreat(): void {
-    if (this.#value === Number.POSITIVE_INFINITY) return;
-    this.#knee ??= this.#value;
-    this.#usedMs = Math.min(this.#usedMs, this.#periodMs / 4);
-    this.#climb(this.#knee);
-  }
-
-  /** Whether a refusal should shrink the limit. All that was started before the last cut belongs to that one. */
-  refused(startedMs: number, tolerated = toleratedShare): boolean {
-    if (startedMs < this.#lastCutMs) return false;
-    const zone = this.#zone();
-    zone.refused += 1;
-    if (this.#knee === undefined) return true;
-    this.#history = ((this.#history << 1) | 1) & lookedAt;
-    const { taken, refused } = this.#below;
-    if (zone === this.#below) return bitCount(this.#history) >= burstCount || refused > 1 + tolerated * (taken + refused);
-    const usual = refused === 0 ? 0 : refused / (taken + refused);
-    return zone.refused > 1.5 * usual * (zone.taken + zone.refused) + (usual > 0 ? 1 : 0);
+    if (this.#retreat < Number.POSITIVE_INFINITY || this.#value === Number.POSITIVE_INFINITY) return;
+    const { floor } = this.#options;
+    const back = 1 - this.#shrink * retreatShare;
+    this.#retreat = this.#beyond
+      ? Math.max(floor, (this.valueBefore || this.#value) * back)
+      : this.#at(Math.min(this.#usedMs, this.#periodMs / 4));
   }
 
   /** What was taken since the last cut; undefined while that was too short a time to tell. */
   takenPerSecond(nowMs: number): number | undefined {
     const passedMs = nowMs - this.#lastCutMs;
-    return passedMs < measuredMs || !this.known ? undefined : ((this.#below.taken + this.#above.taken) / passedMs) * 1_000;
+    return passedMs < measuredMs || !this.known ? undefined : (this.#takenCount / passedMs) * 1_000;
+  }
+
+  /** The level that was refused was not refused for itself. */
+  forget(): void {
+    this.#beyond = true;
+    this.#sure = true;
+    if (this.#knee !== undefined) this.#knee = 0;
+    if (this.#options.start < Number.POSITIVE_INFINITY) this.#value = Math.max(this.#value, this.#options.start);
   }
 
   /** Shrinks below `level`, which was refused. `perSecond`: calls at that level. `sure`: false when the level is only a guess. */
-  cut(level: number, { nowMs, perSecond, sure }: { nowMs: number; perSecond: number; sure: boolean }): void {
+  cut(level: number, call: { nowMs: number; perSecond: number; sure: boolean; share: number }): void {
     const { floor, cap } = this.#options;
-    this.#shrink = Math.min(this.#options.shrink, leastShrink + 4 * this.#refusedShare());
+    this.#shrink = Math.min(this.#options.shrink, leastShrink + 4 * call.share);
     const knee = Math.min(cap, Math.max(floor, level));
     const confirmed = this.#knee !== undefined && Math.abs(knee / this.#knee - 1) < 0.25;
-    const triesMs = Math.min(longestMs, (callsPerTry / Math.max(perSecond, 0.1)) * 1_000);
+    const triesMs = Math.min(longestMs, (callsPerTry / Math.max(call.perSecond, 0.1)) * 1_000);
+    this.#trialMs = Math.max(triesMs, shortestMs);
     this.#periodMs = Math.max(triesMs, confirmed ? Math.min(longestMs, this.#periodMs * 1.5) : shortestMs);
-    this.#knee = sure ? knee : undefined;
-    this.#step = sure ? carefulStep : boldStep;
+    this.#knee = knee;
+    this.#sure = call.sure;
+    this.#beyond = !call.sure;
     this.#value = Math.max(floor, knee * (1 - this.#shrink));
     this.#usedMs = 0;
-    this.#lastCutMs = nowMs;
-    this.#lastUseMs = nowMs;
-    this.#history = 0;
-    this.#below = { taken: 0, refused: 0 };
-    this.#above = { taken: 0, refused: 0 };
+    this.#retreat = Number.POSITIVE_INFINITY;
+    this.#lastCutMs = call.nowMs;
+    this.#lastUseMs = call.nowMs;
+    this.#takenCount = 0;
+    this.#before = { value: 0, atMs: call.nowMs };
+    this.#mark = this.#before;
   }
 
-  #refusedShare(): number {
-    const refused = this.#below.refused + this.#above.refused;
-    return refused / Math.max(1, refused + this.#below.taken + this.#above.taken);
+  #step(): number {
+    if (!this.#sure) return boldStep;
+    const knee = this.#knee ?? 0;
+    return knee > 0 && this.#value < Math.max(carefulShare * knee, knee + carefulCount) ? carefulStep : 1;
   }
 
-  #zone(): { taken: number; refused: number } {
-    return this.#knee === undefined || this.#usedMs >= this.#periodMs ? this.#above : this.#below;
+  #climb(passedMs: number): void {
+    this.#usedMs += passedMs;
+    this.#value = this.#at(this.#usedMs);
+    this.#beyond = this.#usedMs >= this.#periodMs + this.#trialMs;
   }
 
-  #climb(knee: number): void {
+  /** The level after so long a time of use. */
+  #at(usedMs: number): number {
     const { floor, cap } = this.#options;
-    const progress = this.#usedMs / this.#periodMs;
-    this.#value = Math.min(cap, Math.max(floor, knee * (1 - this.#shrink * (1 - progress) ** 3)));
-    if (progress >= 2) this.#knee = undefined;
+    const knee = this.#knee ?? this.#value;
+    const lacking = Math.max(0, 1 - usedMs / this.#periodMs);
+    const trial = Math.min(1, Math.max(0, usedMs - this.#periodMs) / this.#trialMs);
+    return Math.min(cap, Math.max(floor, knee * (1 - this.#shrink * (lacking ** 3 - trial ** 3))));
   }
 }
