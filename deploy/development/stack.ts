@@ -1,7 +1,7 @@
 import { connect } from "node:net";
 import { stackStatus, startServers, stopStack } from "../local/lifecycle.ts";
 import type { Reporter } from "../local/reporter.ts";
-import { addresses, readSettings, serverNames } from "../local/settings.ts";
+import { addresses, readSettings, type StackSettings, serverNames } from "../local/settings.ts";
 
 /** Kafka, Cassandra, the schema registry and Redis of this machine: found running, or started here. */
 export interface LocalStack {
@@ -24,8 +24,8 @@ export async function ensureStack(reporter: Reporter): Promise<LocalStack> {
 }
 
 /** Where the services connect, as their environment variables. */
-export function stackEnvironment(): Record<string, string> {
-  const where = addresses(readSettings());
+export function stackEnvironment(settings: StackSettings = readSettings()): Record<string, string> {
+  const where = addresses(settings);
   return {
     KAFKA_BROKERS: where.kafkaBrokers.join(","),
     SCHEMA_REGISTRY_URL: where.registryUrl,

@@ -55,6 +55,11 @@ export interface StackSettings {
   readonly ports: Readonly<Record<Exclude<PortName, "CASSANDRA_JMX_PORT">, number>> & {
     readonly CASSANDRA_JMX_PORT: number | undefined;
   };
+  /**
+   * A second way to the broker, for clients that are to reach it through something in between: it listens here too, and tells
+   * them to come by the other port.
+   */
+  readonly kafkaDetour?: { readonly listenPort: number; readonly advertisedPort: number };
 }
 
 /** Where clients connect. */

@@ -20,14 +20,25 @@ export interface TestEnvironment {
   close(): Promise<void>;
 }
 
+export interface EnvironmentOptions {
+  readonly delays?: string;
+  /** Where the servers are, as the services' environment variables: the shared stack when not said. */
+  readonly servers?: Readonly<Record<string, string>>;
+}
+
 /**
- * Provisions a corner of the stack as production is provisioned. `delays` shortens delay tiers (`retry-2s=100,watchdog-1h=500`).
+ * Provisions a corner of the stack as production is provisioned. `delays` shortens delay tiers (`retry-2s=100,watchdog-1h=500`);
+ * `servers` names other servers than those of the stack, as the services' environment does.
  * Session and heartbeat are short, so that a killed member is missed for 3 seconds and not for 30.
  */
-export async function createEnvironment(name: string, options: { delays?: string } = {}): Promise<TestEnvironment> {
+export async function createEnvironment(
+  name: string,
+  options: { delays?: string; servers?: Readonly<Record<string, string>> } = {},
+): Promise<TestEnvironment> {
   const unique = `${name}-${randomBytes(4).toString("hex")}`;
   const env = {
     ...stackEnvironment(),
+    ...options.servers,
     NODE_ENV: "test",
     LOG_LEVEL: "info",
     OPERATIONS_PORT: "0",

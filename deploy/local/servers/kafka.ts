@@ -60,15 +60,17 @@ function mainClass(settings: StackSettings, name: string): string[] {
 function brokerProperties(settings: StackSettings): Record<string, string | number | boolean> {
   const broker = `${host}:${settings.ports.KAFKA_PORT}`;
   const controller = `${host}:${settings.ports.KAFKA_CONTROLLER_PORT}`;
+  const { kafkaDetour: detour } = settings;
+  const also = (port: number | undefined) => (port === undefined ? "" : `,DETOUR://${host}:${port}`);
   return {
     "process.roles": "broker,controller",
     "node.id": 1,
     "controller.quorum.voters": `1@${controller}`,
-    listeners: `PLAINTEXT://${broker},CONTROLLER://${controller}`,
-    "advertised.listeners": `PLAINTEXT://${broker}`,
+    listeners: `PLAINTEXT://${broker},CONTROLLER://${controller}${also(detour?.listenPort)}`,
+    "advertised.listeners": `PLAINTEXT://${broker}${also(detour?.advertisedPort)}`,
     "inter.broker.listener.name": "PLAINTEXT",
     "controller.listener.names": "CONTROLLER",
-    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,DETOUR:PLAINTEXT",
     "log.dirs": dataFolder(settings, "kafka"),
     // A misspelt topic must fail as it does in production, not come into being with one partition.
     "auto.create.topics.enable": false,
