@@ -92,7 +92,11 @@ export class TcpProxy {
     const server = connect({ ...this.#target, allowHalfOpen: true, noDelay: true });
     const pair = new Pair(client, server, this.#faults);
     this.#pairs.add(pair);
-    for (const socket of [client, server]) socket.on("close", () => this.#pairs.delete(pair));
+    for (const socket of [client, server]) {
+      socket.on("close", () => {
+        if (client.destroyed && server.destroyed) this.#pairs.delete(pair);
+      });
+    }
   }
 }
 
