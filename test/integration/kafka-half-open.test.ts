@@ -15,7 +15,7 @@ afterEach(() => wire.down());
 
 it("a broker that was silent when a connection was made is asked for its versions again, and not given up for ever", async () => {
   const logger = createLogger("test", "silent");
-  const kafka = createKafka({ brokers: [wire.address], clientId: "half-open", requestTimeoutMs: 500, logger });
+  const kafka = createKafka({ brokers: [wire.address], clientId: "half-open", requestTimeoutMs: 2_000, logger });
   const admin = kafka.admin();
   wire.inject("toClient", { blackHole: true });
   await expect(admin.listTopics()).rejects.toThrow();

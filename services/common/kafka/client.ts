@@ -1,6 +1,6 @@
 import { Kafka, type LogEntry, logLevel } from "kafkajs";
 import type { Logger } from "../logging/logger.ts";
-import { patchHalfOpenConnections } from "./half-open-patch.ts";
+import { patchConnections } from "./connection-patch.ts";
 import { patchIdleTimer } from "./idle-timer.ts";
 
 export interface KafkaConnection {
@@ -15,7 +15,7 @@ export const connectionTimeoutMs = 3_000;
 
 /** The kafkajs client of a process; producers, consumers and admin clients of this folder are made from it. */
 export function createKafka(connection: KafkaConnection): Kafka {
-  patchHalfOpenConnections();
+  patchConnections();
   patchIdleTimer();
   return new Kafka({
     brokers: [...connection.brokers],
