@@ -16,8 +16,20 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["test/unit/**/*.test.ts", "test/*.test.ts"],
+          exclude: ["test/unit/simulation/system.test.ts"],
           testTimeout: 60_000,
           hookTimeout: 60_000,
+        },
+      },
+      {
+        extends: true,
+        // Needs no server either, but more than a minute of processor time.
+        test: {
+          name: "simulation",
+          include: ["test/unit/simulation/system.test.ts"],
+          testTimeout: 900_000,
+          hookTimeout: 60_000,
+          maxWorkers: 1,
         },
       },
       {

@@ -18,8 +18,6 @@ const schema = z
     ...cassandraSettings,
     /** Refreshes whose progress is kept in memory, about 1 KiB each. */
     PROGRESS_CACHE_COUNT: integer(20_000, 1, 1_000_000),
-    /** Tokens whose version and hashes are kept in memory, about 0.5 KiB each. */
-    TOKEN_CACHE_COUNT: integer(50_000, 1, 10_000_000),
   })
   .superRefine(...consumerRules);
 

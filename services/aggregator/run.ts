@@ -15,11 +15,12 @@ import { createTelemetry } from "./adapters/telemetry.ts";
 import { createTokenStore } from "./adapters/token-store.ts";
 import type { AggregatorConfig } from "./config.ts";
 import { Aggregator } from "./core/aggregator.ts";
+import { withCrashPoints } from "./core/crashing.ts";
 import { withRepublishing } from "./core/republish.ts";
 
 /** Turns the outcomes of tokens into token rows, the progress of refreshes, and the public topics. */
 export async function run(config: AggregatorConfig, context: ServiceContext): Promise<void> {
-  const { logger, metrics, clock, health } = context;
+  const { logger, metrics, clock, health, crashPoints } = context;
   const topics = loadTopics({ prefix: config.TOPIC_PREFIX, delays: config.TOPIC_DELAYS_MS });
   const requestTimeoutMs = config.KAFKA_REQUEST_TIMEOUT_MS;
   const kafka = createKafka({ brokers: config.KAFKA_BROKERS, clientId: "aggregator", requestTimeoutMs, logger });
@@ -44,17 +45,16 @@ export async function run(config: AggregatorConfig, context: ServiceContext): Pr
 
   const untilDurable = createDurableWrite(logger);
   const publisher = createPublisher({ codec, topics, states, completions: producer });
+  const tokens = createTokenStore(cassandra, untilDurable);
+  const refreshes = createRefreshStore({
+    cassandra,
+    untilDurable,
+    nowMs: clock.nowMs,
+    retentionSeconds: config.RETENTION_SECONDS,
+  });
   const aggregator = new Aggregator({
     generation: topics.tokenOutcome.generation,
-    tokens: createTokenStore(cassandra, untilDurable),
-    refreshes: createRefreshStore({
-      cassandra,
-      untilDurable,
-      nowMs: clock.nowMs,
-      retentionSeconds: config.RETENTION_SECONDS,
-    }),
-    publisher,
-    heads: new LRUCache({ max: config.TOKEN_CACHE_COUNT }),
+    ...withCrashPoints({ tokens, refreshes, publisher }, crashPoints),
     progress: new LRUCache({ max: config.PROGRESS_CACHE_COUNT }),
     telemetry: createTelemetry(logger, metrics),
   });

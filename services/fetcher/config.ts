@@ -32,7 +32,7 @@ const schema = z
     /** Calls under way in this process. */
     FETCH_CONCURRENCY: integer(512, 1, 8_192),
     /** Records that are taken over and not finished, and bytes of them; the same bytes again for bodies on their way through. */
-    WINDOW_RECORDS: integer(30_000, 100, 1_000_000),
+    WINDOW_RECORDS: integer(20_000, 100, 1_000_000),
     WINDOW_BYTES: integer(64 * 1_048_576, 1_048_576),
   })
   .superRefine(...consumerRules);

@@ -18,13 +18,14 @@ import { createOutbox } from "./adapters/outbox.ts";
 import { createReports } from "./adapters/reports.ts";
 import { createResolver } from "./adapters/resolver.ts";
 import type { FetcherConfig } from "./config.ts";
+import { withCrashPoints } from "./core/crashing.ts";
 import { Pipeline } from "./core/pipeline.ts";
 import { AdaptiveScheduler } from "./core/scheduling/adaptive-scheduler.ts";
 import type { Work } from "./core/work.ts";
 
 /** Calls the projects' Metadata APIs, token by token, and writes how each token ended. */
 export async function run(config: FetcherConfig, context: ServiceContext): Promise<void> {
-  const { logger, metrics, clock, health, onStop, fail } = context;
+  const { logger, metrics, clock, health, crashPoints, onStop, fail } = context;
   const topics = loadTopics({ prefix: config.TOPIC_PREFIX, delays: config.TOPIC_DELAYS_MS });
   const groupId = `${config.GROUP_PREFIX}.fetcher`;
   const kafka = createKafka({
@@ -79,14 +80,19 @@ export async function run(config: FetcherConfig, context: ServiceContext): Promi
     rules: { maxAttempts: config.MAX_ATTEMPTS, tiers: topics.retryTiers },
     clock,
     ports: {
-      call: (refresh, { origin, url }) =>
-        api.call({ projectId: refresh.project_id, origin, path: tokenUrl(url, refresh.token_id).slice(origin.length) }),
-      deliver: (conclusion, wanted) => outbox.deliver(conclusion, wanted),
+      ...withCrashPoints(
+        {
+          call: (refresh, { origin, url }) =>
+            api.call({ projectId: refresh.project_id, origin, path: tokenUrl(url, refresh.token_id).slice(origin.length) }),
+          deliver: (conclusion, wanted) => outbox.deliver(conclusion, wanted),
+        },
+        crashPoints,
+      ),
       move: (refreshes, tier, wanted) => outbox.move(refreshes, tier, wanted),
       bury: createBurial(deadLetters, codec),
       finish: (position) => consumer?.finish(position),
       mayAct: (partition) => consumer?.mayAct(partition) ?? false,
-      unread: (partition) => consumer?.unread(partition) ?? false,
+      windowRecords: config.WINDOW_RECORDS,
       pause(partition) {
         overflowPauses.inc();
         consumer?.pause(partition);

@@ -8,6 +8,8 @@ import {
   processSettings,
   redisSettings,
 } from "../common/config/settings.ts";
+import { usualLoad } from "../common/http/load.ts";
+import { maxBodyBytes } from "./core/refresh-request.ts";
 
 const settings = z.object({
   ...processSettings,
@@ -16,6 +18,12 @@ const settings = z.object({
   ...kafkaSettings,
   ...cassandraSettings,
   ...redisSettings,
+  /** Connections of one address beyond this many are closed unheard; without meaning behind trusted proxies, whose addresses they have. */
+  HTTP_MAX_CONNECTIONS_PER_ADDRESS: integer(256, 1),
+  /** Requests that are worked on at once; beyond it the answer is 503. */
+  HTTP_MAX_REQUESTS_UNDER_WAY: integer(usualLoad.requests, 1),
+  /** Bodies that are held at once, in bytes; beyond it the answer is 503. */
+  HTTP_MAX_BODY_BYTES_HELD: integer(usualLoad.bodyBytes, maxBodyBytes),
   /** Proxies in front that each append to X-Forwarded-For; 0: the header means nothing. */
   TRUSTED_PROXY_COUNT: integer(0, 0, 10),
   /** How far a signed timestamp may be from our clock, either way. */

@@ -84,9 +84,14 @@ export async function run(config: IngressConfig, context: ServiceContext): Promi
     logger,
     metrics,
     clock,
+    load: { requests: config.HTTP_MAX_REQUESTS_UNDER_WAY, bodyBytes: config.HTTP_MAX_BODY_BYTES_HELD },
   });
 
-  const server = new HttpServer(app, { maxConnections: config.HTTP_MAX_CONNECTIONS, logger });
+  const server = new HttpServer(app, {
+    maxConnections: config.HTTP_MAX_CONNECTIONS,
+    ...(config.TRUSTED_PROXY_COUNT > 0 ? {} : { maxConnectionsPerAddress: config.HTTP_MAX_CONNECTIONS_PER_ADDRESS }),
+    logger,
+  });
   const port = await server.listen(config.HTTP_HOST, config.HTTP_PORT);
   context.onStop("http", () => server.close());
   logger.info({ port }, "http.listening");
@@ -103,7 +108,7 @@ function createAdmission({ config, context, cassandra, redis, decisions }: Parts
 }
 
 async function createRequesting({ config, context, cassandra, redis, decisions, registrations }: Parts): Promise<SignedRoute> {
-  const { logger, metrics, clock } = context;
+  const { logger, metrics, clock, crashPoints } = context;
   const topics = loadTopics({ prefix: config.TOPIC_PREFIX, delays: config.TOPIC_DELAYS_MS });
   const topic = topics.refreshRequested;
   const timeoutMs = config.PUBLISH_TIMEOUT_MS;
@@ -112,13 +117,15 @@ async function createRequesting({ config, context, cassandra, redis, decisions, 
   const producer = await createProducer(kafka, { topics, logger, metrics, requestTimeoutMs: timeoutMs });
   context.onStop("producer", () => producer.close());
   const decode = createDecode(codec, topic);
+  const publish = createPublish(producer, { topic, timeoutMs, logger, metrics });
+  const writeRows = createWriteRows(cassandra, { clock, logger, retentionSeconds: config.RETENTION_SECONDS });
   return requestingRoute({
     registrations,
     acceptance: {
       limit: new RefreshLimit({ redis, cassandra, decisions, logger }),
       claims: new IdempotencyClaims({ cassandra, clock, logger, ttlSeconds: config.IDEMPOTENCY_TTL_SECONDS, decode }),
-      publish: createPublish(producer, { topic, timeoutMs, logger, metrics }),
-      writeRows: createWriteRows(cassandra, { clock, logger, retentionSeconds: config.RETENTION_SECONDS }),
+      publish: crashPoints.before("before-publish", publish),
+      writeRows: crashPoints.before("before-refresh-rows", crashPoints.after("after-refresh-rows", writeRows)),
     },
     newId: uuidv7,
     encode: (record) => codec.encode(topic.name, record),

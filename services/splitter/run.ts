@@ -25,7 +25,7 @@ const rememberedChecks = 100_000;
 
 /** Splits accepted refreshes into tokens, and looks after those that may be stuck. */
 export async function run(config: SplitterConfig, context: ServiceContext): Promise<void> {
-  const { logger, metrics, clock, health, onStop } = context;
+  const { logger, metrics, clock, health, crashPoints, onStop } = context;
   const topics = loadTopics({ prefix: config.TOPIC_PREFIX, delays: config.TOPIC_DELAYS_MS });
   const groupId = `${config.GROUP_PREFIX}.splitter`;
   const kafka = createKafka({
@@ -63,7 +63,11 @@ export async function run(config: SplitterConfig, context: ServiceContext): Prom
   const retention = { retentionSeconds: config.RETENTION_SECONDS };
   const readDone = createReadDone(cassandra);
   const readRegistered = createReadRegistered(cassandra);
-  const handOver = createHandOver({ producer, codec, topics });
+  const deliver = crashPoints.halfway("half-fan-out", producer.deliver.bind(producer));
+  const handOver = crashPoints.before(
+    "before-fan-out",
+    crashPoints.after("after-fan-out", createHandOver({ deliver, codec, topics })),
+  );
   const onRefresh = createRefreshHandler({
     writeRefresh: (refresh) => writeRefreshRows(cassandra, refresh, { ...retention, nowMs: clock.nowMs() }),
     readDone,

@@ -17,14 +17,15 @@ const mostHanging = 10;
 const refreshesOfEach = 20;
 const tokensOfEach = 1_000;
 
-/** Where the hanging projects are, seen from the healthy one, which has partition 0 of the fetch topics. */
+/** All that hang share one partition of the fetch topics. Two healthy projects are measured beside them at the same time. */
+const hangingPartition = 0;
 const placements = [
-  { name: "other partitions", partitionOf: (index: number) => 1 + (index % 11) },
-  { name: "same partition", partitionOf: () => 0 },
+  { name: "another partition", partition: 5 },
+  { name: "same partition", partition: hangingPartition },
 ] as const;
 type Placement = (typeof placements)[number];
 
-/** The healthy project: 200 tokens a second in small refreshes, far below what its API can take. */
+/** A healthy project: 200 tokens a second in small refreshes, far below what its API can take. */
 const probe = { tokens: 20, everyMs: 100, latencyMs: 20 };
 /** While the others' tokens are still being distributed, and when they have been. */
 const arrivingSeconds = 8;
@@ -51,43 +52,49 @@ interface LevelFigures {
 }
 
 async function measure(bench: Bench): Promise<RowResult> {
-  const figures: Figure[] = [];
-  const notes = [
-    "latency: from when the refresh was due to be posted to the arrival of each token's state at a consumer; judged when the hanging projects' tokens have been queued and split for " +
-      `${arrivingSeconds} s; goodput: ${bulk.refreshes * tokensOfEach} tokens at once of another healthy project in the same partition, API ${bulk.latencyMs} ms, from the first POST to the last completion`,
-    ...fifoNotes(),
-  ];
-  let voidReason: string | undefined;
-  for (const placement of placements) {
-    const rounds: LevelFigures[][] = [];
-    for (let round = 1; round <= bench.rounds; round++) {
-      const measured = await measureRound(bench, placement, `round ${round} of ${bench.rounds}, ${placement.name}`);
-      rounds.push(measured.levels);
-      voidReason ??= measured.voidReason;
-    }
-    figures.push(...judged(placement, rounds));
-    notes.push(
-      ...levels.map((level, index) => `${placement.name}, ${level} hanging: ${told(rounds.flatMap((of) => of[index] ?? []))}`),
-    );
-  }
-  return { figures, usage: {}, notes, voidReason };
+  const rounds: Round[] = [];
+  for (let round = 1; round <= bench.rounds; round++) rounds.push(await measureRound(bench, `round ${round} of ${bench.rounds}`));
+  return {
+    figures: placements.flatMap((placement, index) => judged(placement, levelsOf(rounds, index))),
+    usage: {},
+    notes: [
+      "latency: from when the refresh was due to be posted to the arrival of each token's state at a consumer; judged from " +
+        `${arrivingSeconds} s after the hanging projects' tokens have been queued and split; goodput: ${bulk.refreshes * tokensOfEach} tokens at once of another healthy project in the same partition as the first, API ${bulk.latencyMs} ms, from the first POST to the last completion`,
+      ...fifoNotes(),
+      ...placements.flatMap((placement, index) => {
+        const measured = levelsOf(rounds, index);
+        return levels.map((level, at) => `${placement.name}, ${level} hanging: ${told(measured.flatMap((of) => of[at] ?? []))}`);
+      }),
+    ],
+    voidReason: rounds.find(({ voidReason }) => voidReason !== undefined)?.voidReason,
+  };
+}
+
+interface Round {
+  /** By level, then by placement. */
+  readonly levels: readonly (readonly LevelFigures[])[];
+  readonly voidReason: string | undefined;
+}
+
+function levelsOf(rounds: readonly Round[], placement: number): LevelFigures[][] {
+  return rounds.map((round) => round.levels.flatMap((placed) => placed[placement] ?? []));
+}
+
+/** Two healthy projects of one partition: the second one has many tokens at once. */
+interface Place {
+  readonly healthy: BenchProject;
+  readonly hungry: BenchProject;
 }
 
 interface Scene {
   readonly stage: Stage;
   readonly states: ArrivalWatch;
   readonly hanging: Program;
-  readonly healthy: BenchProject;
-  /** Healthy, too: the one with many tokens at once. */
-  readonly hungry: BenchProject;
+  readonly places: readonly Place[];
 }
 
 /** A round has an environment of its own, in which the number of hanging projects only grows. */
-async function measureRound(
-  bench: Bench,
-  placement: Placement,
-  what: string,
-): Promise<{ levels: LevelFigures[]; voidReason: string | undefined }> {
+async function measureRound(bench: Bench, what: string): Promise<Round> {
   const stage = await Stage.open(bench);
   const { env, topics } = stage.system.environment;
   const states = await bench.own(ArrivalWatch.start(env, topics.tokenState), (watch) => watch.close());
@@ -97,17 +104,15 @@ async function measureRound(
     (started) => started.stop(),
   );
   const urls = await hanging.call<string[]>("listen", { count: mostHanging });
-  const [healthy, hungry, ...others] = await createProjectsOn(stage, [
-    { url: await stub.profile("healthy", { latencyMs: probe.latencyMs, bodyBytes }), partition: 0 },
-    { url: await stub.profile("hungry", { latencyMs: bulk.latencyMs, bodyBytes }), partition: 0 },
-    ...urls.map((hangingUrl, index) => ({ url: hangingUrl, partition: placement.partitionOf(index) })),
-  ]);
-  if (healthy === undefined || hungry === undefined) throw new Error("no project was created");
-  const scene: Scene = { stage, states, hanging, healthy, hungry };
+  const others = await createProjectsOn(
+    stage,
+    urls.map((url) => ({ url, partition: hangingPartition })),
+  );
+  const scene: Scene = { stage, states, hanging, places: await createPlaces(stage, stub) };
   bench.doing(`${what}: warming up`);
-  await measureBulk(bench, scene);
-  await probeFor(bench, scene, 3);
-  const measured: LevelFigures[] = [];
+  for (const place of scene.places) await measureBulk(bench, scene, place);
+  await probeAll(bench, scene, 3);
+  const measured: LevelFigures[][] = [];
   for (const [index, level] of levels.entries()) {
     bench.doing(`${what}: queueing the tokens of ${level} hanging projects`);
     await flood(stage, others.slice(levels[index - 1] ?? 0, level));
@@ -120,6 +125,19 @@ async function measureRound(
   return { levels: measured, voidReason: stub.saturation };
 }
 
+async function createPlaces(stage: Stage, stub: MetadataStub): Promise<Place[]> {
+  const places: Place[] = [];
+  for (const { partition } of placements) {
+    const [healthy, hungry] = await createProjectsOn(stage, [
+      { url: await stub.profile("healthy", { latencyMs: probe.latencyMs, bodyBytes }), partition },
+      { url: await stub.profile("hungry", { latencyMs: bulk.latencyMs, bodyBytes }), partition },
+    ]);
+    if (healthy === undefined || hungry === undefined) throw new Error("no project was created");
+    places.push({ healthy, hungry });
+  }
+  return places;
+}
+
 async function flood(stage: Stage, projects: readonly BenchProject[]): Promise<void> {
   for (const project of projects) {
     const refreshes = Array.from({ length: refreshesOfEach }, () => stage.request(project, stage.freshTokenIds(tokensOfEach)));
@@ -127,24 +145,33 @@ async function flood(stage: Stage, projects: readonly BenchProject[]): Promise<v
   }
 }
 
-async function measureLevel(bench: Bench, scene: Scene): Promise<LevelFigures> {
+async function measureLevel(bench: Bench, scene: Scene): Promise<LevelFigures[]> {
   await scene.hanging.call("takeFigures");
-  const arriving = await probeFor(bench, scene, arrivingSeconds);
-  const steady = await probeFor(bench, scene, steadySeconds);
-  const goodput = await measureBulk(bench, scene);
+  const arriving = await probeAll(bench, scene, arrivingSeconds);
+  const steady = await probeAll(bench, scene, steadySeconds);
+  const goodputs: number[] = [];
+  for (const place of scene.places) goodputs.push(await measureBulk(bench, scene, place));
   const { underWay } = await scene.hanging.call<{ underWay: number }>("takeFigures");
-  return {
-    arrivingP99Ms: quantile(arriving, 0.99),
-    p50Ms: quantile(steady, 0.5),
-    p99Ms: quantile(steady, 0.99),
+  return goodputs.map((goodput, index) => ({
+    arrivingP99Ms: quantile(arriving[index] ?? [], 0.99),
+    p50Ms: quantile(steady[index] ?? [], 0.5),
+    p99Ms: quantile(steady[index] ?? [], 0.99),
     goodput,
     hangingUnderWay: underWay,
-  };
+  }));
+}
+
+function probeAll(bench: Bench, scene: Scene, seconds: number): Promise<number[][]> {
+  return Promise.all(scene.places.map(({ healthy }) => probeFor(bench, scene, { healthy, seconds })));
 }
 
 /** Milliseconds of every token. Refreshes are signed beforehand and posted when they are due, whatever became of the ones before. */
-async function probeFor(bench: Bench, scene: Scene, seconds: number): Promise<number[]> {
-  const { stage, healthy } = scene;
+async function probeFor(
+  bench: Bench,
+  scene: Scene,
+  { healthy, seconds }: { healthy: BenchProject; seconds: number },
+): Promise<number[]> {
+  const { stage } = scene;
   const posts: (() => Promise<Requested>)[] = [];
   for (let due = 0; due < seconds * 1_000; due += probe.everyMs) {
     posts.push(await stage.prepare(healthy, stage.freshTokenIds(probe.tokens)));
@@ -154,15 +181,18 @@ async function probeFor(bench: Bench, scene: Scene, seconds: number): Promise<nu
   for (const [index, post] of posts.entries()) {
     const dueMs = beginMs + index * probe.everyMs;
     await sleep(Math.max(0, dueMs - performance.now()), undefined, { signal: bench.signal });
-    refreshes.push(waits(bench, scene, { dueMs, refresh: post() }));
+    const waiting = waits(bench, scene, { healthy, dueMs, refresh: post() });
+    // One that fails is found when all are awaited, and must not end the process before.
+    waiting.catch(() => undefined);
+    refreshes.push(waiting);
   }
   return (await Promise.all(refreshes)).flat();
 }
 
 async function waits(
   bench: Bench,
-  { states, healthy }: Scene,
-  { dueMs, refresh }: { dueMs: number; refresh: Promise<Requested> },
+  { states }: Scene,
+  { healthy, dueMs, refresh }: { healthy: BenchProject; dueMs: number; refresh: Promise<Requested> },
 ): Promise<number[]> {
   const { tokenIds } = await refresh;
   const arrivals = tokenIds.map(async (tokenId) => {
@@ -174,7 +204,7 @@ async function waits(
 }
 
 /** Tokens a second; 0 when they have not all come within two minutes. */
-async function measureBulk(bench: Bench, { stage, hungry }: Scene): Promise<number> {
+async function measureBulk(bench: Bench, { stage }: Scene, { hungry }: Place): Promise<number> {
   const wanted = Array.from({ length: bulk.refreshes }, () => stage.prepare(hungry, stage.freshTokenIds(tokensOfEach)));
   const posts = await Promise.all(wanted);
   const beginMs = performance.now();

@@ -29,6 +29,11 @@ const tuning: RivalTuning = {
 
 /** Many tokens in one job cost BullMQ next to nothing. Then it does not retry, delay or recover tokens, but fifty at a time. */
 const tokensPerCoarseJob = 50;
+/** As many calls at once as with small jobs: each is a connection, and the API refuses twenty thousand of them. */
+const coarseTuning: Partial<RivalTuning> = {
+  tokensPerJob: tokensPerCoarseJob,
+  concurrency: Math.ceil(tuning.concurrency / tokensPerCoarseJob),
+};
 const coarseName = `rival with ${tokensPerCoarseJob} tokens a job`;
 
 const notes = [
@@ -65,7 +70,7 @@ async function measure(bench: Bench): Promise<RowResult> {
       pipeline: { processes: [...stage.processes, api], tokenCount, measure: refreshes },
       rival: await rivalSide({}),
       "rival of two processes": await rivalSide({ processes: 2 }),
-      [coarseName]: await rivalSide({ tokensPerJob: tokensPerCoarseJob }),
+      [coarseName]: await rivalSide(coarseTuning),
     },
     { rounds: bench.rounds, warmUps, onTurn: (side, round) => bench.turn(side, round) },
   );

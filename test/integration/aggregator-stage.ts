@@ -169,7 +169,7 @@ export class Stage {
       refreshes: createRefreshStore({ cassandra, untilDurable, nowMs: Date.now, retentionSeconds: 86_400 }),
       publisher: createPublisher({ codec: this.#codec, topics, states: this.#producer, completions: this.#producer }),
     };
-    const caches = { heads: new Map(), progress: new Map() };
+    const caches = { progress: new Map() };
     return new Aggregator({ generation: 1, telemetry: silent, ...caches, ...ports, ...change(ports) });
   }
 

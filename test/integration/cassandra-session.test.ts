@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { migrate } from "../../services/common/cassandra/migrate.ts";
 import { type Cassandra, type CassandraOptions, connectCassandra } from "../../services/common/cassandra/session.ts";
+import { TcpProxy } from "../support/tcp-proxy.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { createKeyspace } from "./cassandra-keyspace.ts";
-import { CassandraProxy } from "./cassandra-proxy.ts";
 
 const keyspace = createKeyspace("session");
 const opened: { close(): Promise<unknown> }[] = [];
@@ -20,11 +20,10 @@ async function open(options: Partial<CassandraOptions> = {}): Promise<Cassandra>
 }
 
 async function openThroughProxy(options: Partial<CassandraOptions> = {}) {
-  const proxy = new CassandraProxy(keyspace.cluster.contactPoints[0] ?? "");
-  await proxy.open();
-  const session = await open({ contactPoints: [proxy.contactPoint], requestTimeoutMs: 3_000, ...options });
-  opened.push({ close: () => proxy.cut() });
-  return { proxy, session };
+  const wire = await TcpProxy.to(keyspace.cluster.contactPoints[0] ?? "");
+  const session = await open({ contactPoints: [wire.address], requestTimeoutMs: 3_000, ...options });
+  opened.push({ close: () => wire.down() });
+  return { wire, session };
 }
 
 beforeAll(async () => {
@@ -161,11 +160,11 @@ describe("a failure", () => {
   });
 
   it("of a silent cluster is known within the time-out, as one whose effect is unknown", async () => {
-    const { proxy, session } = await openThroughProxy();
+    const { wire, session } = await openThroughProxy();
     // What is sent has to be prepared first, and that would be what goes unanswered.
     await session.writeIf(`${insertNumber} IF NOT EXISTS`, ["silence", 0, 1]);
     await session.write(insertNumber, ["silence", 0, 1]);
-    proxy.holdAnswers();
+    wire.inject("toClient", { blackHole: true });
     const tried = session.writeIf(`${insertNumber} IF NOT EXISTS`, ["silence", 1, 1]);
     // Sent twice it would find its own row and say "not applied".
     await expect(tried).rejects.toMatchObject({ failure: "timed_out", retryable: true });
@@ -176,13 +175,13 @@ describe("a failure", () => {
   });
 
   it("ends by itself when the cluster is back", async () => {
-    const { proxy, session } = await openThroughProxy();
+    const { wire, session } = await openThroughProxy();
     expect(await session.health()).toBeUndefined();
-    await proxy.cut();
+    await wire.down();
     await expect(session.read("SELECT c FROM things WHERE k = ?", ["x"])).rejects.toMatchObject({ retryable: true });
     const down = session.read("SELECT c FROM things WHERE k = ?", ["x"]);
     await expect(down).rejects.toMatchObject({ failure: "unavailable" });
-    await proxy.open();
+    await wire.up();
     await waitFor(
       "health",
       () => session.health(),
@@ -192,9 +191,9 @@ describe("a failure", () => {
   });
 
   it("of one request behind many is told when its wait is over, not when the cluster is back", async () => {
-    const { proxy, session } = await openThroughProxy({ maxInFlight: 2, maxWaitMs: 100 });
+    const { wire, session } = await openThroughProxy({ maxInFlight: 2, maxWaitMs: 100 });
     await session.write(insertNumber, ["queue", 0, 1]);
-    proxy.holdAnswers();
+    wire.inject("toClient", { blackHole: true });
     const results = await Promise.allSettled([1, 2, 3, 4].map((c) => session.write(insertNumber, ["queue", c, 1])));
     const failures = results.map((result) => (result.status === "rejected" ? result.reason.failure : "none"));
     expect(failures).toEqual(["timed_out", "timed_out", "unavailable", "unavailable"]);

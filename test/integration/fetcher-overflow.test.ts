@@ -73,11 +73,10 @@ describe("a delay tier whose records are back before their move is acknowledged"
 
   it("loses none of them, and makes each call once", async () => {
     slowApi.otherwise({ delayMs: 200 });
-    const slow = refreshesOf(slowApi, 6_000, { max_concurrency: 4 });
+    const slow = refreshesOf(slowApi, 3_000, { max_concurrency: 4 });
     const behind = refreshOf(quickStage.api, 10, { project_id: neighbourOf(slow[0]?.project_id ?? 0) });
     await quickStage.submit([...slow, ...behind]);
-    // All of them are in the window before the first leave: they go in one move, of several requests.
-    const service = await quickStage.start({ WINDOW_RECORDS: "8000" });
+    const service = await quickStage.start({ WINDOW_RECORDS: "3000" });
     await waitFor(
       "records were moved",
       () => tierNames.flatMap((name) => quickStage.tier(name).records).length,

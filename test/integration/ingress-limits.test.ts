@@ -116,7 +116,7 @@ describe("the rate of an IP address", () => {
     fetch(ingress.url + path, { ...init, headers: { "x-forwarded-for": from, ...init.headers } });
   const statuses = async (calls: Promise<Response>[]) => (await Promise.all(calls)).map(({ status }) => status).sort();
 
-  it("is 5 a second over all endpoints, whatever they answer", async () => {
+  it("I11, I14, I15: is 5 a second over all endpoints, whatever they answer, HEAD, OPTIONS and 404 included", async () => {
     const from = "198.51.100.1";
     const calls = [
       get("/openapi.json", from),
@@ -136,7 +136,7 @@ describe("the rate of an IP address", () => {
     );
   });
 
-  it("counts failed signatures, wrong methods and ill forms", async () => {
+  it("I16 counts failed signatures, wrong methods and ill forms", async () => {
     const from = "198.51.100.2";
     const calls = [
       get(endpoint, from, { headers: { "x-svc-eth-signature": "0x" } }),
@@ -149,23 +149,26 @@ describe("the rate of an IP address", () => {
     expect((await get("/openapi.json", from)).status).toBe(429);
   });
 
-  it("is shared by all instances", async () => {
+  it("I13 is shared by all instances", async () => {
     const from = "198.51.100.3";
     const calls = [0, 1, 2, 3, 4, 5, 6, 7].map((index) => get("/openapi.json", from, {}, index % 2 === 0 ? limited : twin));
     expect(await statuses(calls)).toEqual([200, 200, 200, 200, 200, 429, 429, 429]);
   });
 
   it.each([
-    ["one /64 of IPv6", (index: number) => `2001:db8:0:1::${index + 1}`, 1],
-    ["an address and its IPv4-mapped form", (index: number) => (index % 2 === 0 ? "198.51.100.4" : "::ffff:198.51.100.4"), 1],
-    ["what the proxy saw, whatever the client claims", (index: number) => `203.0.113.${index}, 198.51.100.5`, 1],
+    ["I6 one /64 of IPv6", (index: number) => `2001:db8:0:1::${index + 1}`, 1],
+    ["I5 an address and its IPv4-mapped form", (index: number) => (index % 2 === 0 ? "198.51.100.4" : "::ffff:198.51.100.4"), 1],
+    ["I1 what the proxy saw, whatever the client claims", (index: number) => `203.0.113.${index}, 198.51.100.5`, 1],
+    ["I3 an address with its ports", (index: number) => `198.51.100.6:${1024 + index}`, 1],
+    ["I4 an address in brackets", (index: number) => (index % 2 === 0 ? "[2001:db8:0:2::1]" : "[2001:db8:0:2::1]:443"), 1],
+    ["I7 each /64 of a /56, which may be different customers", (index: number) => `2001:db8:0:10${index}::1`, 0],
     ["different addresses, each its own", (index: number) => `198.51.100.${10 + index}`, 0],
   ])("counts %s", async (_name, from, refused) => {
     const calls = Array.from({ length: 6 }, (_, index) => get("/openapi.json", from(index)));
     expect((await statuses(calls)).filter((status) => status === 429)).toHaveLength(refused);
   });
 
-  it("believes no header when no proxy is configured", async () => {
+  it("I1, I8, I9: believes no header when no proxy is configured", async () => {
     const direct = await stage.ingress({
       REQUESTS_PER_SECOND_PER_IP: "5",
       REDIS_KEY_PREFIX: `${stage.environment.name}-direct:`,
@@ -181,7 +184,7 @@ describe("the rate of an IP address", () => {
     expect((await statuses(calls)).filter((status) => status === 429)).toHaveLength(1);
   });
 
-  it("lets no second at all hold more, wherever it begins", async () => {
+  it("I12 lets no second at all hold more, wherever it begins", async () => {
     const rate = new RequestRate(redis, "address", countRateDecisions(new Metrics("test")));
     const allowed: { startMs: number; endMs: number }[] = [];
     while (allowed.length < 13) {
@@ -236,11 +239,11 @@ describe("a request with an API key", () => {
   });
 
   it.each<[string, string, (apiKey: string) => string]>([
-    ["that nobody knows", "198.51.102.1", () => createApiKey(randomBytes(32)).apiKey],
-    ["with another case", "198.51.102.2", (apiKey) => apiKey.toUpperCase()],
-    ["with only its prefix", "198.51.102.3", (apiKey) => apiKey.slice(0, 4)],
-    ["that is empty", "198.51.102.4", () => ""],
-    ["of ten kilobytes", "198.51.102.5", (apiKey) => apiKey.repeat(200)],
+    ["I17 that nobody knows", "198.51.102.1", () => createApiKey(randomBytes(32)).apiKey],
+    ["H8 with another case", "198.51.102.2", (apiKey) => apiKey.toUpperCase()],
+    ["H7 with only its prefix", "198.51.102.3", (apiKey) => apiKey.slice(0, 4)],
+    ["H2 that is empty", "198.51.102.4", () => ""],
+    ["H3 of ten kilobytes", "198.51.102.5", (apiKey) => apiKey.repeat(200)],
   ])("%s is 401, and counted against its address", async (_name, from, change) => {
     const project = await stage.createProject();
     const { apiKey } = await stage.createApiKey(project.projectId, 100);
@@ -257,7 +260,7 @@ describe("a request with an API key", () => {
     expect((await list(project, "198.51.100.43", `${apiKey}, ${apiKey}`)).status).toBe(401);
   });
 
-  it("of another owner's project is 403, for all endpoints", async () => {
+  it("H5, H10: of another owner's project is 403, for all endpoints", async () => {
     const project = await stage.createProject();
     const { apiKey } = await stage.createApiKey((await stage.createProject()).projectId, 100);
     expect(await list(project, "198.51.100.44", apiKey)).toMatchObject({ status: 403, body: { code: "not_the_owner" } });
@@ -275,7 +278,7 @@ describe("a request with an API key", () => {
     expect((await list(project, "198.51.100.45", apiKey)).status).toBe(200);
   });
 
-  it("that was revoked is believed for ten seconds at most", async () => {
+  it("H6 that was revoked is believed for ten seconds at most", async () => {
     const clock = new SetClock(Date.now());
     const ingress = await stage.ingress({}, clock);
     const project = await stage.createProject();

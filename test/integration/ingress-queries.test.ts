@@ -43,7 +43,7 @@ describe("a refresh", () => {
     expect(list.body.result).toMatchObject([{ refresh_id: refreshId, status, completed_at }]);
   });
 
-  it("of another owner is answered as one that does not exist", async () => {
+  it("H12 of another owner is answered as one that does not exist", async () => {
     const project = await stage.createProject();
     const refreshId = await stage.storeRefresh(project, Date.now() * 1000);
     const stranger = ownerOf(ingress, await stage.createProject());
@@ -58,7 +58,7 @@ describe("a refresh", () => {
     }
   });
 
-  it("goes with its project to a new owner, at once and wholly", async () => {
+  it("H11 goes with its project to a new owner, at once and wholly", async () => {
     const project = await stage.createProject();
     const refreshId = await stage.storeRefresh(project, Date.now() * 1000);
     const seller = ownerOf(ingress, project);
@@ -277,6 +277,17 @@ describe("the errors of a refresh", () => {
       }),
     ]);
   });
+});
+
+it("L6 a page that an API sent instead of JSON reaches its owner as a text in JSON, which no browser shows as a page", async () => {
+  const page = "<html><script>alert(document.cookie)</script>\u2028</html>";
+  const project = await stage.createProject();
+  const refreshId = await stage.storeRefresh(project, Date.now() * 1000);
+  await stage.storeError(refreshId, { createdAt: 1, ordinal: 0, status: 500, body: page });
+  const reply = await ownerOf(ingress, project).send<Page<RefreshErrorView>>("GET", `${endpoint}/${refreshId}/errors`);
+  expect(reply.body.result[0]?.client_response_body).toBe(page);
+  expect(reply.headers.get("content-type")).toBe("application/json; charset=utf-8");
+  expect(reply.headers.get("x-content-type-options")).toBe("nosniff");
 });
 
 describe("the document of the interface", () => {

@@ -166,7 +166,6 @@ test("takes no more than its budget, and goes on as records finish", async () =>
   expect(records.map(({ value }) => value).toSorted((a, b) => a - b)).toEqual(range(100));
   expect(consumer.full).toBe(false);
   expect((await metrics.text()).body).toContain('window_records{service="test"} 0');
-  expect(consumer.unread(at(main))).toBe(false);
 });
 
 test("a caller's pause and the budget's do not undo each other", async () => {
@@ -342,7 +341,7 @@ test("hands out a tier's record when it is due, never before, also after a rebal
   expect([...seen, ...others].some(({ topic }) => topic === full.name)).toBe(false);
 });
 
-test("says how far a mark lags behind, and takes nothing for unread in a tier whose read records are not due", async () => {
+test("says how far a mark lags behind", async () => {
   const group = newGroup();
   const main = await corner.topic(corner.topics.tokenRequested, 1);
   const [shortest] = corner.topics.retryTiers;
@@ -352,14 +351,13 @@ test("says how far a mark lags behind, and takes nothing for unread in a tier wh
   const headers = { padding: "x".repeat(400_000) };
   for (const value of range(3)) await corner.produceRaw(tier, [{ partition: 0, key: "k", value: `${value}`, headers }]);
   await corner.produce(main, 0, range(4));
-  const { handedOut, finish, consumer, metrics } = await start(group, { main, tiers: [tier] });
+  const { handedOut, finish, metrics } = await start(group, { main, tiers: [tier] });
   await handedOut(4);
   finish(2);
   const held = async () => (await metrics.text()).body;
   const gapOf = ({ baseName }: TopicDefinition, gap: number) => `offset_watermark_gap{topic="${baseName}",service="test"} ${gap}`;
   const body = await waitFor("the first of the tier's records to be held", held, (text) => text.includes(gapOf(tier, 1)));
   expect(body).toContain(gapOf(main, 4));
-  expect(consumer.unread(at(tier))).toBe(false);
   finish(0, 1, 3);
 });
 
@@ -383,7 +381,7 @@ test("commits past what holds no record for it: the markers of transactions", as
   await corner.transaction(main, ["1"], "commit");
   await corner.transaction(main, ["2"], "abort");
   await corner.transaction(main, ["3"], "abort");
-  const { handedOut, finish, values, consumer } = await start(group, { main });
+  const { handedOut, finish, values } = await start(group, { main });
   await handedOut(1);
   finish(1);
   await committedTo(group, main, [6]);
@@ -392,5 +390,4 @@ test("commits past what holds no record for it: the markers of transactions", as
   finish(4);
   await committedTo(group, main, [7]);
   expect(values()).toEqual([1, 4]);
-  expect(consumer.unread(at(main))).toBe(false);
 });

@@ -7,8 +7,7 @@ import { TcpProxy } from "../support/tcp-proxy.ts";
 let wire: TcpProxy;
 
 beforeEach(async () => {
-  const [host = "", port = ""] = (stackEnvironment().KAFKA_BROKERS ?? "").split(":");
-  wire = await TcpProxy.open({ host, port: Number(port) });
+  wire = await TcpProxy.to(stackEnvironment().KAFKA_BROKERS ?? "");
 });
 
 afterEach(() => wire.down());

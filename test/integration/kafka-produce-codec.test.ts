@@ -143,6 +143,17 @@ describe("a record", () => {
     expect(first).toEqual(copy);
   });
 
+  it("is whole, and stays so, whatever its size and that of the others", async () => {
+    const topic = topics.tokenOutcome.name;
+    // Together more than any buffer they may be written into, alone as well, and in every relation to its end.
+    const sizes = [...Array.from({ length: 300 }, (_, index) => index * 7), 60_000, 65_000, 65_536, 200_000, 1, 2, 3];
+    const records = sizes.map((size) => ({ ...succeeded, metadata: "x".repeat(size) }));
+    const encoded = records.map((record) => codec.encode(topic, record));
+    for (const [index, bytes] of encoded.entries()) {
+      expect(await codec.decode(topic, bytes)).toEqual({ ok: true, value: records[index] });
+    }
+  });
+
   it.each([
     ["a whole number that JavaScript cannot hold exactly", { ...tokenState, version: 2 ** 53 }, "version is not of type long"],
     ["a missing field", { ...tokenState, metadata: undefined }, "metadata is not of type string"],

@@ -1,8 +1,8 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { TcpProxy } from "../support/tcp-proxy.ts";
 import { waitFor } from "../support/wait-for.ts";
-import { CassandraProxy } from "./cassandra-proxy.ts";
 import { newAddress, RegistryService, setUpRegistry } from "./registry-service.ts";
 
 let setUp: Awaited<ReturnType<typeof setUpRegistry>>;
@@ -97,17 +97,16 @@ describe("the service", () => {
   });
 
   it("answers 503, to be tried again, when Cassandra is lost, and works when it is back", async () => {
-    const proxy = new CassandraProxy(setUp.keyspace.cluster.contactPoints[0] ?? "");
-    await proxy.open();
-    const far = await RegistryService.start(setUp.keyspace, proxy.contactPoint);
+    const wire = await TcpProxy.to(setUp.keyspace.cluster.contactPoints[0] ?? "");
+    const far = await RegistryService.start(setUp.keyspace, wire.address);
     try {
       const path = `/v1/projects/${await far.newProject()}`;
-      await proxy.cut();
+      await wire.down();
       const down = await far.call("GET", path);
       expect(down).toMatchObject({ status: 503, body: { code: "unavailable" } });
       expect(down.headers.get("retry-after")).toMatch(/^\d+$/);
       expect(await far.context.health.ready()).toEqual({ cassandra: expect.stringContaining("does not answer") });
-      await proxy.open();
+      await wire.up();
       await waitFor(
         "Cassandra",
         () => far.call("GET", path),
@@ -121,7 +120,7 @@ describe("the service", () => {
       );
     } finally {
       await far.stop();
-      await proxy.cut();
+      await wire.down();
     }
   });
 

@@ -31,10 +31,7 @@ export interface EnvironmentOptions {
  * `servers` names other servers than those of the stack, as the services' environment does.
  * Session and heartbeat are short, so that a killed member is missed for 3 seconds and not for 30.
  */
-export async function createEnvironment(
-  name: string,
-  options: { delays?: string; servers?: Readonly<Record<string, string>> } = {},
-): Promise<TestEnvironment> {
+export async function createEnvironment(name: string, options: EnvironmentOptions = {}): Promise<TestEnvironment> {
   const unique = `${name}-${randomBytes(4).toString("hex")}`;
   const env = {
     ...stackEnvironment(),

@@ -34,7 +34,7 @@ export class Ledger {
   readonly states: TopicReader<TokenState>;
   readonly completions: TopicReader<RefreshCompleted>;
   readonly outcomes: TopicReader<TokenOutcome>;
-  readonly #cassandra: Cassandra;
+  readonly cassandra: Cassandra;
 
   static async open({ env, topics }: TestEnvironment): Promise<Ledger> {
     const [states, completions, outcomes, cassandra] = await Promise.all([
@@ -55,7 +55,7 @@ export class Ledger {
     this.states = readers.states;
     this.completions = readers.completions;
     this.outcomes = readers.outcomes;
-    this.#cassandra = cassandra;
+    this.cassandra = cassandra;
   }
 
   async check(claim: RefreshClaim): Promise<void> {
@@ -91,12 +91,12 @@ export class Ledger {
   /** The row of a token, with everything that was written to it. */
   async tokenRow(collection: string, tokenId: string): Promise<Row | undefined> {
     const query = "SELECT * FROM tokens WHERE collection_address = ? AND bucket = ? AND token_id = ?";
-    const [row] = await this.#cassandra.read(query, [collection, bucketOf(tokenId), tokenId]);
+    const [row] = await this.cassandra.read(query, [collection, bucketOf(tokenId), tokenId]);
     return row;
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.states.close(), this.completions.close(), this.outcomes.close(), this.#cassandra.close()]);
+    await Promise.all([this.states.close(), this.completions.close(), this.outcomes.close(), this.cassandra.close()]);
   }
 
   #checkCompletion({ project, refreshId, tokenIds, failed, afterKill }: CheckedClaim, value: RefreshCompleted): void {
@@ -119,7 +119,7 @@ export class Ledger {
   }
 
   async #checkRows({ refreshId, tokenIds, failed }: CheckedClaim): Promise<void> {
-    const [row] = await this.#cassandra.read("SELECT * FROM refresh_progress WHERE refresh_id = ?", [refreshId]);
+    const [row] = await this.cassandra.read("SELECT * FROM refresh_progress WHERE refresh_id = ?", [refreshId]);
     const ordinals = tokenIds.map((_, ordinal) => ordinal);
     assert.deepStrictEqual(ordinalsIn(row?.done), ordinals, "I4: every ordinal is done");
     const failedOrdinals = ordinals.filter((ordinal) => failed.has(tokenIds[ordinal] ?? ""));

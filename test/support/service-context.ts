@@ -1,6 +1,7 @@
 import type { Clock } from "../../services/common/clock.ts";
 import { systemClock } from "../../services/common/clock.ts";
 import { Health, type ServiceContext } from "../../services/common/lifecycle/context.ts";
+import { noCrashPoints } from "../../services/common/lifecycle/crash-points.ts";
 import { StopSequence } from "../../services/common/lifecycle/stop-sequence.ts";
 import { createLogger } from "../../services/common/logging/logger.ts";
 import { Metrics } from "../../services/common/metrics/metrics.ts";
@@ -29,6 +30,7 @@ export function createServiceContext(
     metrics: new Metrics(service),
     clock: options.clock ?? systemClock,
     health,
+    crashPoints: noCrashPoints,
     failures,
     logs,
     onStop: (name, stop) => stops.add(name, stop),

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { adminToken } from "../../deploy/development/environment.ts";
 import {
   type Exit,
   type ServiceName,
@@ -8,6 +9,7 @@ import {
 } from "../../deploy/development/service-process.ts";
 import { OperatorClient, OwnerClient, type RefreshView } from "./clients.ts";
 import { createEnvironment, type TestEnvironment } from "./environment.ts";
+import { LogScan } from "./log-scan.ts";
 import { type MetadataApi, startMetadataApi } from "./metadata-api.ts";
 import { type WaitOptions, waitFor } from "./wait-for.ts";
 import { createWallet } from "./wallet.ts";
@@ -32,13 +34,21 @@ export interface SystemOptions {
   readonly settings?: Readonly<Record<string, string>>;
 }
 
-/** All five services as processes, in an environment of their own. */
+/** What keyed projects of a test may ask of ingress in a second. */
+const keyedPerSecond = 10_000;
+
+/**
+ * All five services as processes, in an environment of their own. Everything that they log is read: `close` throws when a secret
+ * was among it.
+ */
 export class TestSystem {
   readonly environment: TestEnvironment;
   readonly #settings: Readonly<Record<string, string>>;
   readonly #services = new Map<ServiceName, ServiceProcess>();
   readonly #httpPorts = new Map<ServiceName, string>();
   readonly #apis: MetadataApi[] = [];
+  readonly #logs = new LogScan();
+  #projectCount = 0;
 
   static async start(name: string, { delays = "", settings = {} }: SystemOptions = {}): Promise<TestSystem> {
     const system = new TestSystem(await createEnvironment(name, { delays }), settings);
@@ -54,6 +64,7 @@ export class TestSystem {
   private constructor(environment: TestEnvironment, settings: Readonly<Record<string, string>>) {
     this.environment = environment;
     this.#settings = settings;
+    this.#logs.used("the admin token", adminToken);
   }
 
   get ingressUrl(): string {
@@ -80,6 +91,7 @@ export class TestSystem {
         HTTP_PORT: this.#httpPorts.get(name) ?? "0",
         ...this.#settings,
       },
+      onLine: (line) => this.#logs.take(name, line),
     });
     this.#services.set(name, service);
     await service.ready();
@@ -110,7 +122,7 @@ export class TestSystem {
 
   async createProject({ tokenIds, api, maxConcurrency }: ProjectOptions = {}): Promise<TestProject> {
     const wallet = createWallet();
-    const operator = new OperatorClient(this.registryUrl);
+    const operator = new OperatorClient(this.registryUrl, adminToken);
     const collection = `0x${randomBytes(20).toString("hex")}`;
     const usedApi = api ?? (await this.#startApi());
     const projectId = await operator.createProject({ name: "a test's project", owner_address: wallet.address });
@@ -121,7 +133,9 @@ export class TestSystem {
       ...(maxConcurrency === undefined ? {} : { max_concurrency: maxConcurrency }),
     });
     if (tokenIds !== undefined) await operator.registerTokens(collection, tokenIds);
-    return { projectId, collection, owner: new OwnerClient(this.ingressUrl, wallet), api: usedApi };
+    this.#logs.used("a private key", wallet.privateKey.slice(2));
+    const owner = new OwnerClient(this.ingressUrl, wallet, await this.#everySecondKeyed(operator, projectId));
+    return { projectId, collection, owner, api: usedApi };
   }
 
   /** Requests a refresh and returns its id. */
@@ -152,6 +166,17 @@ export class TestSystem {
     await Promise.all([...this.#services.values()].map((service) => service.stop()));
     await Promise.all(this.#apis.map((api) => api.close()));
     await this.environment.close();
+    const leaks = this.#logs.findings();
+    if (leaks.length > 0) throw new Error(`I17: no secret in a log\n${leaks.join("\n")}`);
+  }
+
+  /** An API key is a secret that half of the owners have. */
+  async #everySecondKeyed(operator: OperatorClient, projectId: number): Promise<{ apiKey?: string }> {
+    this.#projectCount += 1;
+    if (this.#projectCount % 2 === 1) return {};
+    const apiKey = await operator.createApiKey(projectId, { name: "a test's key", requests_per_second: keyedPerSecond });
+    this.#logs.used("an API key", apiKey);
+    return { apiKey };
   }
 
   async #startApi(): Promise<MetadataApi> {

@@ -33,6 +33,12 @@ export class TcpProxy {
     return proxy;
   }
 
+  /** `address`: host and port, as the services' settings have them. */
+  static to(address: string): Promise<TcpProxy> {
+    const [host = "", port = ""] = address.split(":");
+    return TcpProxy.open({ host, port: Number(port) });
+  }
+
   private constructor(target: Target, port: number) {
     this.#target = target;
     this.#port = port;

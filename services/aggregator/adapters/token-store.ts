@@ -8,7 +8,9 @@ import type { TokenHead } from "../core/token.ts";
 import type { DurableWrite } from "./durable-write.ts";
 
 const selectHeads =
-  "SELECT token_id, version, content_hash, previous_hash FROM tokens WHERE collection_address = ? AND bucket = ? AND token_id IN ?";
+  "SELECT token_id, version, content_hash, previous_hash FROM tokens WHERE collection_address = ? AND bucket = ?";
+const selectThese = `${selectHeads} AND token_id IN ?`;
+const selectNeighbours = `${selectHeads} AND token_id >= ? AND token_id <= ?`;
 const updateContent =
   "UPDATE tokens USING TIMESTAMP ? SET metadata = ?, content_hash = ?, previous_hash = ?, version = ?, refreshed_at = ?, refresh_id = ? WHERE collection_address = ? AND bucket = ? AND token_id = ?";
 const updateRefreshed =
@@ -29,9 +31,11 @@ export function createTokenStore(cassandra: Pick<Cassandra, "read" | "batch">, u
         requestsAtOnce,
         byBucket(tokens, (token) => token),
         async ({ collection, bucket, items }) => {
-          const ids = items.map(({ token_id }) => token_id);
-          for (const row of await cassandra.read(selectHeads, [collection, bucket, ids])) {
-            if (row.version !== null) heads.set(`${collection}:${row.token_id}`, headOf(row));
+          const ids = new Set(items.map(({ token_id }) => token_id));
+          const { query, params } = headsOf([...ids]);
+          for (const row of await cassandra.read(query, [collection, bucket, ...params])) {
+            const id = String(row.token_id);
+            if (row.version !== null && ids.has(id)) heads.set(`${collection}:${id}`, headOf(row));
           }
         },
       );
@@ -63,6 +67,30 @@ function byBucket<T>(items: readonly T[], addressOf: (item: T) => TokenAddress):
     else known.items.push(item);
   }
   return [...buckets.values()];
+}
+
+/** From as many on a range is read. */
+const leastNeighbourCount = 8;
+
+/**
+ * What reads the heads of these tokens of a bucket. Cassandra looks up each id that is given by name, which costs it several times what
+ * passing over a row does: close neighbours are read as a range, even when as many others lie between them.
+ */
+function headsOf(ids: readonly string[]): Statement {
+  const { first, last } = endsOf(ids);
+  // As texts, which is how they are stored, only numbers of one length stand in their order.
+  const isRange = ids.length >= leastNeighbourCount && ids.every(({ length }) => length === first.length);
+  if (!isRange || BigInt(last) - BigInt(first) >= 2 * ids.length) return { query: selectThese, params: [ids] };
+  return { query: selectNeighbours, params: [first, last] };
+}
+
+function endsOf([head = "", ...others]: readonly string[]): { first: string; last: string } {
+  let [first, last] = [head, head];
+  for (const id of others) {
+    if (id < first) first = id;
+    if (id > last) last = id;
+  }
+  return { first, last };
 }
 
 /** The registry's cell alone makes a row without a version: such a token has no content. */

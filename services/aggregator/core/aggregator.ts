@@ -6,7 +6,6 @@ import { checkOutcome, type Outcome } from "./outcome.ts";
 import { type Known, type Plan, planBatch, type Segment } from "./plan.ts";
 import type { Cache, Publisher, RefreshStore, Telemetry, TokenAddress, TokenStore } from "./ports.ts";
 import { isDone, type Progress } from "./progress.ts";
-import { noContent, type TokenHead } from "./token.ts";
 import { versionOf } from "./version.ts";
 
 export interface AggregatorParts {
@@ -15,7 +14,6 @@ export interface AggregatorParts {
   readonly tokens: TokenStore;
   readonly refreshes: RefreshStore;
   readonly publisher: Publisher;
-  readonly heads: Cache<TokenHead>;
   readonly progress: Cache<Progress>;
   readonly telemetry: Telemetry;
 }
@@ -36,18 +34,17 @@ export class Aggregator {
     try {
       const plan = await this.#plan(outcomes, context);
       for (const segment of plan.segments) await this.#apply(segment, context);
-      this.#remember(plan.after);
+      for (const [refreshId, value] of plan.after.progress) this.#parts.progress.set(refreshId, value);
       this.#fences.delete(nameOf(context));
       applied(plan);
     } catch (error) {
-      this.#forgetBatch(outcomes);
+      for (const { record } of outcomes) this.#parts.progress.delete(record.refresh_id);
       throw error;
     }
   };
 
-  /** At every new assignment: what another member has written since is not in the caches. */
+  /** At every new assignment: what another member has written since is not in the cache. */
   forget(): void {
-    this.#parts.heads.clear();
     this.#parts.progress.clear();
     this.#fences.clear();
   }
@@ -74,24 +71,29 @@ export class Aggregator {
 
   /**
    * Progress first, then heads, because a former owner may still be writing. What progress already has is in its token's row, so a
-   * head that is read afterwards is not older. A head in memory may be, when somebody else counted an outcome of its token.
+   * head that is read afterwards is not older. Heads are not kept: few tokens come again soon, and neighbours are read together.
    */
   async #load(outcomes: readonly Outcome[]): Promise<Known> {
-    const { heads, progress, tokens, refreshes } = this.#parts;
-    const refreshIds = [...new Set(outcomes.map(({ record }) => record.refresh_id))];
-    const knownProgress = await through(progress, refreshIds, (missing) => refreshes.load(missing));
-    const needed = new Map<string, TokenAddress>();
+    const progress = await this.#loadProgress([...new Set(outcomes.map(({ record }) => record.refresh_id))]);
+    const tokens = new Map<string, TokenAddress>();
     for (const { tokenKey, result, record } of outcomes) {
-      if (!result.ok) continue;
-      const stored = knownProgress.get(record.refresh_id);
-      if (stored !== undefined && isDone(stored, record.ordinal)) heads.delete(tokenKey);
-      else needed.set(tokenKey, record);
+      const stored = progress.get(record.refresh_id);
+      if (result.ok && !(stored !== undefined && isDone(stored, record.ordinal))) tokens.set(tokenKey, record);
     }
-    const knownHeads = await through(heads, [...needed.keys()], async (missing) => {
-      const loaded = await tokens.load(missing.flatMap((key) => needed.get(key) ?? []));
-      return new Map(missing.map((key) => [key, loaded.get(key) ?? noContent]));
-    });
-    return { heads: knownHeads, progress: knownProgress };
+    return { heads: await this.#parts.tokens.load([...tokens.values()]), progress };
+  }
+
+  /** From memory, and the rest from its rows. Memory is not filled here: that is for after the effects. */
+  async #loadProgress(refreshIds: readonly string[]): Promise<ReadonlyMap<string, Progress>> {
+    const { progress, refreshes } = this.#parts;
+    const cached = new Map<string, Progress>();
+    const missing: string[] = [];
+    for (const id of refreshIds) {
+      const value = progress.get(id);
+      if (value === undefined) missing.push(id);
+      else cached.set(id, value);
+    }
+    return missing.length === 0 ? cached : new Map([...cached, ...(await refreshes.load(missing))]);
   }
 
   /**
@@ -113,18 +115,6 @@ export class Aggregator {
     if (context.signal.aborted || !context.mayAct()) throw new AbandonedError("the partition may belong to another member");
   }
 
-  #remember({ heads, progress }: Known): void {
-    for (const [tokenKey, head] of heads) this.#parts.heads.set(tokenKey, head);
-    for (const [refreshId, value] of progress) this.#parts.progress.set(refreshId, value);
-  }
-
-  #forgetBatch(outcomes: readonly Outcome[]): void {
-    for (const { tokenKey, record } of outcomes) {
-      this.#parts.heads.delete(tokenKey);
-      this.#parts.progress.delete(record.refresh_id);
-    }
-  }
-
   #fence(partition: TopicPartition, reason: string): never {
     const name = nameOf(partition);
     if (!this.#fences.has(name)) this.#parts.telemetry.fenced(partition, reason);
@@ -135,21 +125,4 @@ export class Aggregator {
 
 function nameOf({ topic, partition }: TopicPartition): string {
   return `${topic}/${partition}`;
-}
-
-/** What the cache has, and the rest from `load`. The cache is not filled: that is for after the effects. */
-async function through<V>(
-  cache: Cache<V>,
-  keys: readonly string[],
-  load: (missing: readonly string[]) => Promise<ReadonlyMap<string, V>>,
-): Promise<ReadonlyMap<string, V>> {
-  const cached = new Map<string, V>();
-  const missing: string[] = [];
-  for (const key of keys) {
-    const value = cache.get(key);
-    if (value === undefined) missing.push(key);
-    else cached.set(key, value);
-  }
-  if (missing.length === 0) return cached;
-  return new Map([...cached, ...(await load(missing))]);
 }

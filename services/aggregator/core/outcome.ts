@@ -2,6 +2,7 @@ import { PoisonRecordError } from "../../common/errors.ts";
 import type { DecodedRecord } from "../../common/kafka/contracts.ts";
 import { parseAddress } from "../../common/messages/address.ts";
 import { type ErrorCode, errorCodes, type TokenOutcome } from "../../common/messages/records.ts";
+import { isRefreshId } from "../../common/messages/refresh-id.ts";
 import { parseTokenId } from "../../common/messages/token-id.ts";
 import { versionOf } from "./version.ts";
 
@@ -44,14 +45,12 @@ export function checkOutcome(record: DecodedRecord<TokenOutcome>, generation: nu
   };
 }
 
-const lowerCaseUuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-
 /** Another key is another partition: then a token or a refresh has two writers, and versions that cannot be compared. */
 function flawOfKey({ key, value }: DecodedRecord<TokenOutcome>): string | undefined {
   if (parseAddress(value.collection_address) !== value.collection_address) return "collection_address is not an address";
   if (key !== value.collection_address) return "the key is not the collection";
   if (parseTokenId(value.token_id) === undefined) return "token_id is not a token id";
-  return lowerCaseUuid.test(value.refresh_id) ? undefined : "refresh_id is not a UUID in lower case";
+  return isRefreshId(value.refresh_id) ? undefined : "refresh_id is not a UUID in lower case";
 }
 
 /** Far above the specification's 1000 tokens, far below a bitmap that hurts. */

@@ -1,7 +1,7 @@
 import { PoisonRecordError } from "../../common/errors.ts";
 import type { RefreshCompleted, TokenState } from "../../common/messages/records.ts";
 import type { Outcome, Success } from "./outcome.ts";
-import { completionOf, count, isCompleted, isDone, noProgress, type Progress } from "./progress.ts";
+import { completionOf, noProgress, type Progress, ProgressDraft } from "./progress.ts";
 import { effectOn, noContent, type TokenHead, type TokenTouch } from "./token.ts";
 
 /** A success that reached its token's row: with `content` everything is written, else only who read it last, and when. */
@@ -61,44 +61,47 @@ export function planBatch(outcomes: readonly Outcome[], known: Known): Plan {
 }
 
 class Planner {
+  readonly #known: Known;
   readonly #heads: Map<string, TokenHead>;
-  readonly #progress: Map<string, Progress>;
-  readonly #segments: SegmentDraft[] = [];
+  readonly #progress = new Map<string, ProgressDraft>();
+  readonly #segments: Segment[] = [];
   readonly #overtaken: Outcome[] = [];
   readonly #contradictions: string[] = [];
   #current = new SegmentDraft();
 
   constructor(known: Known) {
+    this.#known = known;
     this.#heads = new Map(known.heads);
-    this.#progress = new Map(known.progress);
   }
 
   take(outcome: Outcome): void {
     const progress = this.#progressOf(outcome);
-    if (isDone(progress, outcome.record.ordinal)) this.#current.ignore(outcome, progress);
+    if (progress.isDone(outcome.record.ordinal)) this.#current.ignore(outcome, progress);
     else {
       if (outcome.version <= progress.version) this.#contradict(outcome, "its refresh has a newer outcome, but not this one");
       const unchanged = outcome.result.ok && this.#takeSuccess(outcome, outcome.result);
-      const counted = count(progress, outcome, unchanged);
-      this.#progress.set(outcome.record.refresh_id, counted);
-      this.#current.count(outcome, counted);
+      progress.count(outcome, unchanged);
+      this.#current.count(outcome, progress);
     }
   }
 
   finish(): Plan {
     this.#cut();
+    const counted = Array.from(this.#progress, ([refreshId, draft]) => [refreshId, draft.value] as const);
     return {
-      segments: this.#segments.map((draft) => draft.finish()),
-      after: { heads: this.#heads, progress: this.#progress },
+      segments: this.#segments,
+      after: { heads: this.#heads, progress: new Map([...this.#known.progress, ...counted]) },
       overtaken: this.#overtaken,
       contradictions: this.#contradictions,
     };
   }
 
-  #progressOf({ record }: Outcome): Progress {
-    const progress = this.#progress.get(record.refresh_id) ?? noProgress(record.total);
-    if (progress.total === record.total) return progress;
-    throw new PoisonRecordError(`token.outcome: a total of ${record.total} in a refresh of ${progress.total} tokens`);
+  #progressOf({ record: { refresh_id: refreshId, total } }: Outcome): ProgressDraft {
+    const known = this.#progress.get(refreshId);
+    const draft = known ?? new ProgressDraft(this.#known.progress.get(refreshId) ?? noProgress(total));
+    if (known === undefined) this.#progress.set(refreshId, draft);
+    if (draft.total === total) return draft;
+    throw new PoisonRecordError(`token.outcome: a total of ${total} in a refresh of ${draft.total} tokens`);
   }
 
   /** Whether the token's content stayed the same. */
@@ -126,15 +129,21 @@ class Planner {
   }
 
   #cut(): void {
-    this.#segments.push(this.#current);
+    this.#segments.push(this.#current.finish());
     this.#current = new SegmentDraft();
   }
+}
+
+interface RefreshDraft {
+  readonly requestedAt: number;
+  readonly progress: ProgressDraft;
+  readonly failures: Outcome[];
 }
 
 class SegmentDraft {
   readonly #states: TokenState[] = [];
   readonly #tokens = new Map<string, TokenWrite>();
-  readonly #refreshes = new Map<string, RefreshWrite & { readonly failures: Outcome[] }>();
+  readonly #refreshes = new Map<string, RefreshDraft>();
   readonly #completions = new Map<string, RefreshCompleted>();
   readonly #completed: RefreshCompleted[] = [];
   readonly #ignored = { repeated: 0, after_completion: 0 };
@@ -149,14 +158,14 @@ class SegmentDraft {
     if (state !== undefined) this.#states.push(state);
   }
 
-  count(outcome: Outcome, progress: Progress): void {
+  count(outcome: Outcome, progress: ProgressDraft): void {
     const { refresh_id: refreshId, requested_at: requestedAt } = outcome.record;
-    const failures = this.#refreshes.get(refreshId)?.failures ?? [];
+    const refresh = this.#refreshes.get(refreshId) ?? { requestedAt, progress, failures: [] };
+    this.#refreshes.set(refreshId, refresh);
     if (outcome.result.ok) this.#succeededCount += 1;
-    else failures.push(outcome);
-    this.#refreshes.set(refreshId, { refreshId, requestedAt, progress, failures });
-    if (!isCompleted(progress)) return;
-    const completion = completionOf(outcome, progress);
+    else refresh.failures.push(outcome);
+    if (!progress.isCompleted()) return;
+    const completion = completionOf(outcome, progress.value);
     this.#completions.set(refreshId, completion);
     this.#completed.push(completion);
   }
@@ -165,17 +174,23 @@ class SegmentDraft {
    * A record up to the one that completed its refresh is a replay, perhaps of a batch that ended between the progress row and the
    * completion: the completion is published again. One above it is a duplicate that nobody needs to hear of.
    */
-  ignore(outcome: Outcome, progress: Progress): void {
-    const late = isCompleted(progress) && outcome.version > progress.completedVersion;
+  ignore(outcome: Outcome, progress: ProgressDraft): void {
+    const isCompleted = progress.isCompleted();
+    const late = isCompleted && outcome.version > progress.value.completedVersion;
     this.#ignored[late ? "after_completion" : "repeated"] += 1;
-    if (isCompleted(progress) && !late) this.#completions.set(outcome.record.refresh_id, completionOf(outcome, progress));
+    if (isCompleted && !late) this.#completions.set(outcome.record.refresh_id, completionOf(outcome, progress.value));
   }
 
   finish(): Segment {
     return {
       states: this.#states,
       tokens: [...this.#tokens.values()],
-      refreshes: [...this.#refreshes.values()],
+      refreshes: Array.from(this.#refreshes, ([refreshId, { requestedAt, progress, failures }]) => ({
+        refreshId,
+        requestedAt,
+        progress: progress.value,
+        failures,
+      })),
       completions: [...this.#completions.values()],
       completed: this.#completed,
       succeededCount: this.#succeededCount,

@@ -1,6 +1,6 @@
 import type { ErrorCode, RefreshCompleted } from "../../common/messages/records.ts";
 import { errorCodes } from "../../common/messages/records.ts";
-import { countBits, emptyBitmap, hasBit, withBit } from "./bitmap.ts";
+import { copyOf, countBits, emptyBitmap, hasBit, setBit } from "./bitmap.ts";
 import type { Outcome } from "./outcome.ts";
 
 /** How far a refresh is: a value, and a function of the refresh's outcomes up to some version alone. */
@@ -48,33 +48,64 @@ export function isCompleted(progress: Progress): boolean {
   return progress.completedVersion !== 0;
 }
 
-/** Counts the first outcome of an ordinal; the one that leaves nothing pending completes the refresh. */
-export function count(progress: Progress, outcome: Outcome, unchanged: boolean): Progress {
-  const { ordinal, requested_at, created_at } = outcome.record;
-  const done = withBit(progress.done, ordinal);
-  const { version } = outcome;
-  const counted = {
-    ...progress,
-    version,
-    done,
-    ...(outcome.result.ok ? success(progress, unchanged) : failure(progress, outcome)),
-  };
-  if (countBits(done) < progress.total) return counted;
-  // The clocks of ingress and fetcher are two: never completed before it was requested (invariant I15).
-  return { ...counted, completedAt: Math.max(requested_at, created_at), completedVersion: version };
+/** Progress that one outcome after the other is counted into. A value that was given away never changes: bitmaps are copied first. */
+export class ProgressDraft {
+  #value: Progress;
+  #isGivenAway = true;
+
+  constructor(value: Progress) {
+    this.#value = value;
+  }
+
+  get value(): Progress {
+    this.#isGivenAway = true;
+    return this.#value;
+  }
+
+  get total(): number {
+    return this.#value.total;
+  }
+
+  get version(): number {
+    return this.#value.version;
+  }
+
+  isDone(ordinal: number): boolean {
+    return isDone(this.#value, ordinal);
+  }
+
+  isCompleted(): boolean {
+    return isCompleted(this.#value);
+  }
+
+  /** Counts the first outcome of an ordinal; the one that leaves nothing pending completes the refresh. */
+  count(outcome: Outcome, unchanged: boolean): void {
+    const { ordinal, requested_at, created_at } = outcome.record;
+    const { version, result } = outcome;
+    const { done, failed } = this.#ownBitmaps();
+    setBit(done, ordinal);
+    if (!result.ok) setBit(failed, ordinal);
+    const counts = result.ok ? success(this.#value, unchanged) : failure(this.#value, result.errorCode);
+    this.#value = { ...this.#value, ...counts, version, done, failed };
+    if (countBits(done) < this.#value.total) return;
+    // The clocks of ingress and fetcher are two: never completed before it was requested (invariant I15).
+    this.#value = { ...this.#value, completedAt: Math.max(requested_at, created_at), completedVersion: version };
+  }
+
+  #ownBitmaps(): Pick<Progress, "done" | "failed"> {
+    const { done, failed } = this.#value;
+    if (!this.#isGivenAway) return { done, failed };
+    this.#isGivenAway = false;
+    return { done: copyOf(done), failed: copyOf(failed) };
+  }
 }
 
-function success(progress: Progress, unchanged: boolean): Partial<Progress> {
-  return { succeededCount: progress.succeededCount + 1, unchangedCount: progress.unchangedCount + (unchanged ? 1 : 0) };
+function success({ succeededCount, unchangedCount }: Progress, unchanged: boolean): Partial<Progress> {
+  return { succeededCount: succeededCount + 1, unchangedCount: unchangedCount + (unchanged ? 1 : 0) };
 }
 
-function failure(progress: Progress, { record, result }: Outcome): Partial<Progress> {
-  if (result.ok) return {};
-  return {
-    failed: withBit(progress.failed, record.ordinal),
-    failedCount: progress.failedCount + 1,
-    failedByCode: { ...progress.failedByCode, [result.errorCode]: (progress.failedByCode[result.errorCode] ?? 0) + 1 },
-  };
+function failure({ failedCount, failedByCode }: Progress, code: ErrorCode): Partial<Progress> {
+  return { failedCount: failedCount + 1, failedByCode: { ...failedByCode, [code]: (failedByCode[code] ?? 0) + 1 } };
 }
 
 /**

@@ -4,6 +4,7 @@ import { Client, policies, types } from "cassandra-driver";
 import { systemClock } from "../clock.ts";
 import { messageOf } from "../errors.ts";
 import type { Logger } from "../logging/logger.ts";
+import { patchBatchRequests } from "./batch-patch.ts";
 
 export interface ClusterOptions {
   /** `host` or `host:port`, any of the cluster's nodes. */
@@ -31,6 +32,7 @@ class OneMoreNode extends policies.retry.RetryPolicy {
 
 /** The one place where consistency, retries, time-outs and reconnection are set. */
 function createClient(options: ClusterOptions, keyspace: string | undefined): Client {
+  patchBatchRequests();
   const requestTimeoutMs = options.requestTimeoutMs ?? 6_000;
   const client = new Client({
     contactPoints: [...options.contactPoints],

@@ -7,6 +7,7 @@ import type { Logger } from "../logging/logger.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import { type Answer, type Refusal, type RefusalBody, refuse } from "./answer.ts";
 import { HttpIncoming, type Incoming, type RouteMatch } from "./incoming.ts";
+import { Load, type LoadLimits, refuseLoad, Share, usualLoad } from "./load.ts";
 
 /** One endpoint. `path` is a template: `/v1/things/:thing_id`; upper and lower case and a trailing slash make a difference. */
 export interface Route<C> {
@@ -24,7 +25,12 @@ export interface AppOptions<C> {
   readonly logger: Logger;
   readonly metrics: Metrics;
   readonly clock: Clock;
+  /** Default: usualLoad. */
+  readonly load?: LoadLimits;
 }
+
+/** What every request needs of the application. */
+type Serving<C> = Pick<AppOptions<C>, "admit"> & { readonly load: Load };
 
 interface State {
   incoming?: HttpIncoming;
@@ -39,31 +45,37 @@ type Context = ParameterizedContext<State>;
  */
 export function createApp<C>(options: AppOptions<C>): RequestListener {
   const app = new Koa<State>();
+  const serving = { admit: options.admit, load: new Load(options.load ?? usualLoad, options.metrics) };
   const router = new Router<State>({ sensitive: true, strict: true });
   for (const route of options.routes) {
     const name = `${route.method} ${route.path}`;
     router.register(route.path, [route.method], (ctx) =>
-      serve(ctx, options, { route: name, params: ctx.params }, (incoming, caller: C) => route.handle(incoming, caller)),
+      serve(ctx, serving, { route: name, params: ctx.params }, (incoming, caller: C) => route.handle(incoming, caller)),
     );
   }
   app.use(boundary(options));
   app.use(router.routes());
-  app.use((ctx) => serve(ctx, options, { route: undefined, params: {} }, () => unmatched(router, ctx)));
+  app.use((ctx) => serve(ctx, serving, { route: undefined, params: {} }, () => unmatched(router, ctx)));
   app.on("error", (error: unknown) => options.logger.debug({ err: error }, "request.connection_lost"));
   return app.callback();
 }
 
 async function serve<C>(
   ctx: Context,
-  options: AppOptions<C>,
+  { admit, load }: Serving<C>,
   match: RouteMatch,
   handle: (incoming: Incoming, caller: C) => Promise<Answer> | Answer,
 ): Promise<void> {
-  const incoming = new HttpIncoming(ctx.req, randomUUID(), match);
+  const share = new Share(load);
+  const incoming = new HttpIncoming(ctx.req, randomUUID(), { ...match, share });
   ctx.state.incoming = incoming;
-  const admission = await options.admit(incoming);
-  if (!admission.ok) ctx.state.answer = admission.refusal;
-  else ctx.state.answer = refuseForm(ctx.req) ?? (await handle(incoming, admission.caller));
+  try {
+    const admission = share.enter() ? await admit(incoming) : { ok: false as const, refusal: refuseLoad() };
+    if (!admission.ok) ctx.state.answer = admission.refusal;
+    else ctx.state.answer = refuseForm(ctx.req) ?? (await handle(incoming, admission.caller));
+  } finally {
+    share.end();
+  }
 }
 
 /** Forms that HTTP libraries let through and intermediaries read differently: request smuggling lives on that difference. */

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
-import type { JsonBody } from "./json-body.ts";
-import { readJson } from "./json-body.ts";
+import { type JsonBody, readJson } from "./json-body.ts";
+import type { Share } from "./load.ts";
 
 /** Ids that a handler adds to the log line of its request; never a secret, never a text that came from outside unchecked. */
 export interface LogIds {
@@ -38,9 +38,11 @@ export class HttpIncoming implements Incoming {
   readonly params: Readonly<Record<string, string>>;
   readonly noted: LogIds = {};
   readonly #request: IncomingMessage;
+  readonly #share: Share;
 
-  constructor(request: IncomingMessage, id: string, match: RouteMatch) {
+  constructor(request: IncomingMessage, id: string, match: RouteMatch & { readonly share: Share }) {
     this.#request = request;
+    this.#share = match.share;
     this.id = id;
     this.route = match.route;
     this.params = match.params;
@@ -65,7 +67,7 @@ export class HttpIncoming implements Incoming {
   }
 
   readJson(maxBytes: number): Promise<JsonBody> {
-    return readJson(this.#request, maxBytes);
+    return readJson(this.#request, { maxBytes, share: this.#share });
   }
 
   note(ids: LogIds): void {

@@ -1,25 +1,34 @@
 import type { IncomingMessage } from "node:http";
 import { type Refusal, refuse } from "./answer.ts";
+import { refuseLoad, type Share } from "./load.ts";
 
 export type JsonBody = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly refusal: Refusal };
 
 /** JSON is UTF-8 (RFC 8259 section 8.1), so that is the only charset; `+json` types mean something else than what we read. */
 const jsonType = /^application\/json[ \t]*(?:;[ \t]*charset=("?)utf-8\1[ \t]*)?$/i;
 
-/** What an over-long body may still send while its 413 is on the way: cut off at once, most clients never see the answer. */
-const drainedBytes = 1024 * 1024;
+/**
+ * What an over-long body may still send while its 413 is on the way: a client that is cut off while it sends meets a reset instead
+ * of the answer. Thrown away as it comes, some milliseconds' work.
+ */
+const drainedBytes = 8 * 1024 * 1024;
 
 /**
  * Reads a JSON body of at most `maxBytes`. Refusals: 415 for another content type, charset or encoding, 413 for a longer
- * body (by its content-length before a byte of it is read), 400 for an empty, ill-formed or prototype-touching one. However
- * deep the JSON is, the cost is linear and nothing recurses into it here.
+ * body (by its content-length before a byte of it is read), 400 for an empty, ill-formed or prototype-touching one, 503 where
+ * bodies of others have taken the room. However deep the JSON is, the cost is linear and nothing recurses into it here.
  */
-export async function readJson(request: IncomingMessage, maxBytes: number): Promise<JsonBody> {
+export async function readJson(
+  request: IncomingMessage,
+  { maxBytes, share }: { readonly maxBytes: number; readonly share: Share },
+): Promise<JsonBody> {
   const mediaRefusal = checkMedia(request);
   if (mediaRefusal !== undefined) return { ok: false, refusal: mediaRefusal };
   if (Number(request.headers["content-length"] ?? 0) > maxBytes) return tooLarge(request, maxBytes);
-  const bytes = await readAll(request, maxBytes);
+  share.stepAside();
+  const bytes = await readAll(request, { maxBytes, share });
   if (bytes === "too_large") return tooLarge(request, maxBytes);
+  if (bytes === "no_room" || !share.enter()) return { ok: false, refusal: refuseLoad() };
   if (bytes === "aborted") return invalid("the body ended early");
   if (bytes.length === 0) return invalid("the body is empty");
   return parse(bytes);
@@ -35,16 +44,23 @@ function checkMedia(request: IncomingMessage): Refusal | undefined {
   return refuse(415, "unsupported_media_type", "the body must not be compressed", { headers: { "accept-encoding": "identity" } });
 }
 
-function readAll(request: IncomingMessage, maxBytes: number): Promise<Buffer | "too_large" | "aborted"> {
+function readAll(
+  request: IncomingMessage,
+  { maxBytes, share }: { readonly maxBytes: number; readonly share: Share },
+): Promise<Buffer | "too_large" | "no_room" | "aborted"> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let length = 0;
+    let fits = true;
     // Gone before we came to read: no event will follow.
     if (request.destroyed) resolve("aborted");
     request.on("data", (chunk: Buffer) => {
       length += chunk.length;
       if (length > maxBytes) resolve("too_large");
-      else chunks.push(chunk);
+      // What comes after a refusal is let go: its share has ended.
+      fits &&= length <= maxBytes && share.hold(chunk.length);
+      if (fits) chunks.push(chunk);
+      else resolve("no_room");
     });
     request.once("end", () => resolve(Buffer.concat(chunks)));
     // 'close' without 'end' is a client that went away; both settle the promise only once.

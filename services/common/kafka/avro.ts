@@ -1,24 +1,27 @@
 import avsc from "avsc";
+import { shareLeadingFields, type Tap } from "./shared-fields.ts";
 
-/** avsc's reading position; its fields are not in the published types. */
-interface Tap {
-  readonly buf: Buffer;
-  readonly pos: number;
+interface ReadTap extends Tap {
   readLong(): number;
   skipLong(): void;
   readString(): string;
 }
 
 interface Reader {
-  _read(tap: Tap): unknown;
+  _read(tap: ReadTap): unknown;
 }
 
 let bounded = false;
+/** Most arrays are empty, and wait in memory by the ten thousand. */
+const none: readonly unknown[] = Object.freeze([]);
 
-/** The type of a schema, given as JSON text. */
+/** The type of a schema, given as JSON text. Of a record, the first fields may say `"shared": true`: shared-fields.ts. */
 export function avroType(schema: string): avsc.Type {
   boundBlocks();
-  return avsc.Type.forSchema(JSON.parse(schema) as avsc.Schema);
+  const parsed = JSON.parse(schema) as avsc.Schema & { readonly fields?: readonly { readonly shared?: boolean }[] };
+  const type = avsc.Type.forSchema(parsed);
+  const count = parsed.fields?.findIndex(({ shared }) => shared !== true) ?? 0;
+  return count > 0 ? shareLeadingFields(type, count) : type;
 }
 
 /**
@@ -29,16 +32,18 @@ function boundBlocks(): void {
   if (bounded) return;
   bounded = true;
   Object.assign(avsc.types.ArrayType.prototype, {
-    _read(this: { itemsType: Reader }, tap: Tap): unknown[] {
+    _read(this: { itemsType: Reader }, tap: ReadTap): readonly unknown[] {
+      let count = blockCount(tap);
+      if (count === 0) return none;
       const items: unknown[] = [];
-      for (let count = blockCount(tap); count > 0; count = blockCount(tap)) {
+      for (; count > 0; count = blockCount(tap)) {
         for (; count > 0; count -= 1) items.push(this.itemsType._read(tap));
       }
       return items;
     },
   });
   Object.assign(avsc.types.MapType.prototype, {
-    _read(this: { valuesType: Reader }, tap: Tap): Record<string, unknown> {
+    _read(this: { valuesType: Reader }, tap: ReadTap): Record<string, unknown> {
       const entries: [string, unknown][] = [];
       for (let count = blockCount(tap); count > 0; count = blockCount(tap)) {
         for (; count > 0; count -= 1) entries.push([tap.readString(), this.valuesType._read(tap)]);
@@ -49,7 +54,7 @@ function boundBlocks(): void {
 }
 
 /** A negative count stands before the size of the block, which is of no use here. */
-function blockCount(tap: Tap): number {
+function blockCount(tap: ReadTap): number {
   const count = tap.readLong();
   if (count < 0) tap.skipLong();
   const items = Math.abs(count);

@@ -57,12 +57,14 @@ async function resolveSchema(registry: SchemaRegistry, topic: TopicDefinition): 
 /** Confluent framing: a zero byte, the schema id in four bytes, the Avro encoding. */
 const magicByte = 0;
 const headerBytes = 5;
+const slabBytes = 64 * 1024;
 
 class AvroCodec implements Codec {
   readonly #registry: SchemaRegistry;
   readonly #schemas: ReadonlyMap<string, TopicSchema>;
-  /** Grows to the largest value so far; a value is written here and copied out once its size is known. */
-  #scratch = Buffer.alloc(4_096);
+  /** Values are written one after the other, each where the one before ends; what is full is left to them. */
+  #slab = Buffer.allocUnsafeSlow(slabBytes);
+  #slabUsed = 0;
 
   constructor(registry: SchemaRegistry, schemas: ReadonlyMap<string, TopicSchema>) {
     this.#registry = registry;
@@ -71,13 +73,22 @@ class AvroCodec implements Codec {
 
   encode(topic: string, value: unknown): Buffer {
     const schema = this.#schema(topic);
-    let end = write(schema, value, this.#scratch);
-    if (end < 0) {
-      const missingBytes = -end;
-      this.#scratch = Buffer.alloc(2 * (this.#scratch.length + missingBytes));
-      end = write(schema, value, this.#scratch);
-    }
-    return Buffer.from(this.#scratch.subarray(0, end));
+    if (this.#slab.length - this.#slabUsed < headerBytes) this.#renewSlab(slabBytes);
+    const end = write(schema, value, this.#slab, this.#slabUsed);
+    if (end > 0) return this.#cut(end);
+    this.#renewSlab(this.#slab.length - this.#slabUsed - end);
+    return this.#cut(write(schema, value, this.#slab, 0));
+  }
+
+  #renewSlab(neededBytes: number): void {
+    this.#slab = Buffer.allocUnsafeSlow(Math.max(slabBytes, neededBytes));
+    this.#slabUsed = 0;
+  }
+
+  #cut(end: number): Buffer {
+    const value = this.#slab.subarray(this.#slabUsed, end);
+    this.#slabUsed = end;
+    return value;
   }
 
   decode<T>(topic: string, value: Buffer | null): Promise<DecodeResult<T>> | DecodeResult<T> {
@@ -117,11 +128,11 @@ class AvroCodec implements Codec {
 }
 
 /** The end of the value in the buffer, or minus the bytes that it lacks. Throws for what is not a value of the schema. */
-function write({ topic, type, id }: TopicSchema, value: unknown, buffer: Buffer): number {
-  buffer[0] = magicByte;
-  buffer.writeInt32BE(id, 1);
+function write({ topic, type, id }: TopicSchema, value: unknown, buffer: Buffer, start: number): number {
+  buffer[start] = magicByte;
+  buffer.writeInt32BE(id, start + 1);
   try {
-    return type.encode(value, buffer, headerBytes);
+    return type.encode(value, buffer, start + headerBytes);
   } catch (error) {
     throw new TypeError(`not a record of ${topic.baseName}: ${problems(type, value) || messageOf(error)}`, { cause: error });
   }

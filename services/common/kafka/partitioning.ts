@@ -3,8 +3,12 @@
  * `partitionCount` is the topic's count in deploy/topics.yaml. kafkajs' own hash counts in 64-bit objects: 20 µs a key.
  */
 export function partitionOf(key: string, partitionCount: number): number {
-  return (murmur2(Buffer.from(key)) & 0x7fffffff) % partitionCount;
+  // Tokens of one refresh come one after the other.
+  if (key !== last.key) last = { key, hash: murmur2(Buffer.from(key)) };
+  return (last.hash & 0x7fffffff) % partitionCount;
 }
+
+let last = { key: "", hash: murmur2(Buffer.from("")) };
 
 /** As in org.apache.kafka.common.utils.Utils: the constants and the order are those of the Java client. */
 function murmur2(bytes: Uint8Array): number {

@@ -1,6 +1,7 @@
 import type { Clock } from "../clock.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { Metrics } from "../metrics/metrics.ts";
+import type { CrashPoints } from "./crash-points.ts";
 
 /** What a service's `run` gets from its surroundings. */
 export interface ServiceContext {
@@ -8,6 +9,7 @@ export interface ServiceContext {
   readonly metrics: Metrics;
   readonly clock: Clock;
   readonly health: Health;
+  readonly crashPoints: CrashPoints;
   /** Registers a step of the graceful stop; steps run in reverse order of registration. */
   onStop(name: string, stop: () => Promise<void>): void;
   /** Something that cannot be recovered in this process: log it, stop, exit 1. */

@@ -4,6 +4,7 @@ import { OperationsServer } from "../http/operations.ts";
 import { createLogger, type Logger } from "../logging/logger.ts";
 import { Metrics } from "../metrics/metrics.ts";
 import { Health, type ServiceContext } from "./context.ts";
+import { type ArmedCrash, createCrashPoints, parseCrashPoint } from "./crash-points.ts";
 import { StopSequence } from "./stop-sequence.ts";
 
 /** The settings that every service has. */
@@ -21,7 +22,7 @@ export interface ServiceDefinition<C extends ProcessConfig> {
   readonly run: (config: C, context: ServiceContext) => Promise<void>;
 }
 
-type Process = Pick<NodeJS.Process, "env" | "exit" | "on" | "stderr">;
+type Process = Pick<NodeJS.Process, "env" | "exit" | "kill" | "on" | "pid" | "stderr">;
 
 /**
  * The life of a service process: configuration (every mistake listed, exit 2), operations port, `run`, then a signal: stop in
@@ -29,9 +30,11 @@ type Process = Pick<NodeJS.Process, "env" | "exit" | "on" | "stderr">;
  */
 export async function runMain<C extends ProcessConfig>(process: Process, service: ServiceDefinition<C>): Promise<void> {
   const parsed = service.parse(process.env);
-  if (!parsed.ok) {
+  const crash = parseCrashPoint(service.name, process.env);
+  if (!parsed.ok || !crash.ok) {
+    const problems = [...(parsed.ok ? [] : parsed.problems), ...(crash.ok ? [] : [crash.problem])];
     process.stderr.write(`${service.name}: the configuration has mistakes:\n`);
-    for (const problem of parsed.problems) process.stderr.write(`  ${problem}\n`);
+    for (const problem of problems) process.stderr.write(`  ${problem}\n`);
     return process.exit(2);
   }
   const { config } = parsed;
@@ -50,6 +53,7 @@ export async function runMain<C extends ProcessConfig>(process: Process, service
     metrics,
     clock: systemClock,
     health,
+    crashPoints: createCrashPoints(crash.armed, (armed) => crashAt(armed, process)),
     onStop: (name, stop) => stops.add(name, stop),
     fail: (cause) => end(1, cause),
   };
@@ -66,6 +70,12 @@ export async function runMain<C extends ProcessConfig>(process: Process, service
   } catch (error) {
     end(1, error);
   }
+}
+
+/** Nothing is closed, as by kill -9 from outside. On stderr, which is written at once: the log's last line would be lost. */
+function crashAt({ point, nth }: ArmedCrash, process: Process): void {
+  process.stderr.write(`crash point ${point} reached, time ${nth}\n`);
+  process.kill(process.pid, "SIGKILL");
 }
 
 type End = (code: number, cause?: unknown) => void;

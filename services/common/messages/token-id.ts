@@ -19,5 +19,7 @@ export function parseTokenId(text: string): string | undefined {
  * `tokenId` must have passed parseTokenId.
  */
 export function bucketOf(tokenId: string): string {
+  // Exact below 2^53, and several times as fast.
+  if (tokenId.length <= 15) return String(Math.floor(Number(tokenId) / 256));
   return (BigInt(tokenId) >> 8n).toString();
 }

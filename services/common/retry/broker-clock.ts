@@ -41,12 +41,13 @@ export function teachBrokerClock(producer: RecordProducer, brokerClock: BrokerCl
       if (result.ok) learn(result.appendTimeMs, sentAtMs);
       return result;
     },
-    async deliver(records, options) {
+    deliver(records, options) {
       const sentAtMs = clock.monotonicMs();
-      const results = await producer.deliver(records, options);
-      const newest = results.findLast((result) => result.ok);
-      if (newest?.ok) learn(newest.appendTimeMs, sentAtMs);
-      return results;
+      return producer.deliver(records, options).then((results) => {
+        const newest = results.findLast((result) => result.ok);
+        if (newest?.ok) learn(newest.appendTimeMs, sentAtMs);
+        return results;
+      });
     },
     close: () => producer.close(),
   };

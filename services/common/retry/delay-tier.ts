@@ -30,9 +30,9 @@ export class HeldRecords<R extends { readonly timestampMs: number }> {
     this.#records = [...this.#records, ...records];
   }
 
-  /** Removes and returns what is due at this time of the broker's clock, in order. */
-  release(brokerNowMs: number): readonly R[] {
-    const waiting = this.#records.findIndex((record) => dueMs(record, this.#delayMs) > brokerNowMs);
+  /** Removes and returns what is due at this time of the broker's clock, in order, and at most so many. */
+  release(brokerNowMs: number, limit = Number.POSITIVE_INFINITY): readonly R[] {
+    const waiting = this.#records.findIndex((record, index) => index >= limit || dueMs(record, this.#delayMs) > brokerNowMs);
     const count = waiting === -1 ? this.#records.length : waiting;
     const due = this.#records.slice(0, count);
     this.#records = this.#records.slice(count);

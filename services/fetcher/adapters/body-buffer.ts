@@ -1,11 +1,12 @@
 const leastCapacity = 4_096;
+const nothing = Buffer.alloc(0);
 
 /**
  * A body as it comes in. The usual one comes in one piece, which is kept as it is; more pieces are copied together at once, because
  * a host may send it byte by byte, and a buffer for each byte would take a hundred times as much memory.
  */
 export class BodyBuffer {
-  #buffer: Buffer = Buffer.alloc(0);
+  #buffer: Buffer = nothing;
   #length = 0;
 
   get length(): number {
@@ -23,7 +24,7 @@ export class BodyBuffer {
   }
 
   bytes(): Buffer {
-    return this.#buffer.subarray(0, this.#length);
+    return this.#length === this.#buffer.length ? this.#buffer : this.#buffer.subarray(0, this.#length);
   }
 
   #grow(needed: number): void {

@@ -4,6 +4,7 @@ import type { CallResult } from "../core/results.ts";
 import { type ConnectorOptions, createConnect } from "./connector.ts";
 import { Deadlines } from "./deadlines.ts";
 import { Exchange, type ExchangeSurroundings } from "./exchange.ts";
+import { Openings } from "./openings.ts";
 import { OriginPool } from "./origin-pool.ts";
 
 export interface MetadataApiOptions extends ConnectorOptions {
@@ -24,6 +25,7 @@ export interface Call {
 export interface MetadataApi {
   /** Never rejects: whatever goes wrong is a result. */
   call(call: Call): Promise<CallResult>;
+  /** Without those that still wait for a connection. */
   readonly underWay: number;
   /** Connections that are kept for the next calls. */
   readonly idleConnections: number;
@@ -43,14 +45,15 @@ const mostIdle = 1_024;
 export function createMetadataApi(options: MetadataApiOptions): MetadataApi {
   const pools = new LRUCache<string, OriginPool>({ max: rememberedPools, dispose: (pool) => pool.close() });
   const deadlines = new Deadlines<Exchange>(options.timeoutMs, options.clock);
-  const idle = { now: 0, most: mostIdle };
+  const idleCount = { now: 0, most: mostIdle };
+  const shared = { idleCount, openings: new Openings(options.clock) };
   let heldBytes = 0;
 
   const poolOf = ({ projectId, origin }: Call): OriginPool => {
     const key = `${projectId} ${origin}`;
     const known = pools.get(key);
     if (known !== undefined) return known;
-    const created = new OriginPool(origin, createConnect(options), idle);
+    const created = new OriginPool(origin, createConnect(options), shared);
     pools.set(key, created);
     return created;
   };
@@ -67,25 +70,27 @@ export function createMetadataApi(options: MetadataApiOptions): MetadataApi {
     call: (call) =>
       new Promise((resolve) => {
         const pool = poolOf(call);
-        const connection = pool.take();
-        const exchange = new Exchange({
-          surroundings,
-          connection,
-          settled(ended, result, sound) {
-            deadlines.end(ended);
-            if (sound) pool.giveBack(connection);
-            else connection.destroy();
-            resolve(result);
-          },
+        pool.use((connection) => {
+          const exchange = new Exchange({
+            surroundings,
+            connection,
+            settled(ended, result, sound) {
+              deadlines.end(ended);
+              if (sound) pool.giveBack(connection);
+              else connection.destroy();
+              resolve(result);
+            },
+          });
+          // Not earlier: a host is not charged for a wait of ours.
+          deadlines.start(exchange);
+          connection.client.dispatch({ method: "GET", path: call.path, headers }, exchange);
         });
-        deadlines.start(exchange);
-        connection.client.dispatch({ method: "GET", path: call.path, headers }, exchange);
       }),
     get underWay() {
       return deadlines.size;
     },
     get idleConnections() {
-      return idle.now;
+      return idleCount.now;
     },
     get heldBytes() {
       return heldBytes;

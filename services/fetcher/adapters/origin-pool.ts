@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import { Client } from "undici";
 import type { Connect } from "./connector.ts";
+import type { Openings } from "./openings.ts";
 
 /**
  * An idle connection is closed after a second, whatever the server offers. A call on a connection that its server is just closing
@@ -60,31 +61,48 @@ export interface IdleCount {
   readonly most: number;
 }
 
+/** What all pools share. */
+export interface PoolSurroundings {
+  readonly idleCount: IdleCount;
+  readonly openings: Openings;
+}
+
+type Begin = (connection: Connection) => void;
+
 /** The connections to one origin for one project. How many there are is up to the calls under way. */
 export class OriginPool {
   readonly #origin: string;
   readonly #connect: Connect;
   readonly #idleCount: IdleCount;
+  readonly #openings: Openings;
   readonly #idle: Connection[] = [];
+  /** Calls without a connection, the oldest first, and how each would open one. */
+  readonly #waiting = new Map<Begin, () => void>();
   #closed = false;
 
-  constructor(origin: string, connect: Connect, idleCount: IdleCount) {
+  constructor(origin: string, connect: Connect, { idleCount, openings }: PoolSurroundings) {
     this.#origin = origin;
     this.#connect = connect;
     this.#idleCount = idleCount;
+    this.#openings = openings;
   }
 
-  /** The one used last first: the others may go cold. */
-  take(): Connection {
+  /** Calls `begin` once, with an idle connection at once, else with the first that becomes free or may be opened. */
+  use(begin: Begin): void {
+    // The one used last: the others may go cold.
     const idle = this.#idle.pop();
-    if (idle === undefined) return this.#open();
-    this.#idleCount.now -= 1;
-    return idle;
+    if (idle === undefined) this.#wait(begin);
+    else {
+      this.#idleCount.now -= 1;
+      begin(idle);
+    }
   }
 
   giveBack(connection: Connection): void {
     connection.endCall();
-    if (this.#closed || this.#idleCount.now >= this.#idleCount.most) connection.destroy();
+    const [next] = this.#waiting;
+    if (next !== undefined) this.#passOn(connection, next);
+    else if (this.#closed || this.#idleCount.now >= this.#idleCount.most) connection.destroy();
     else {
       this.#idle.push(connection);
       this.#idleCount.now += 1;
@@ -96,6 +114,22 @@ export class OriginPool {
     this.#closed = true;
     this.#idleCount.now -= this.#idle.length;
     for (const connection of this.#idle.splice(0)) connection.destroy();
+  }
+
+  #wait(begin: Begin): void {
+    const open = (): void => {
+      this.#waiting.delete(begin);
+      begin(this.#open());
+    };
+    this.#waiting.set(begin, open);
+    this.#openings.ask(open);
+  }
+
+  /** Not before undici is done with the answer: with a request at hand it would not look for bytes that nobody asked for. */
+  #passOn(connection: Connection, [begin, open]: [Begin, () => void]): void {
+    this.#waiting.delete(begin);
+    this.#openings.giveUp(open);
+    queueMicrotask(() => begin(connection));
   }
 
   #open(): Connection {

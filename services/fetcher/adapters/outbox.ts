@@ -28,22 +28,24 @@ export function createOutbox(parts: { producer: RecordProducer; codec: Codec; to
     const { name } = topics.tokenOutcome;
     return { topic: name, key: conclusion.outcome.collection_address, value: codec.encode(name, conclusion.outcome) };
   };
-  const send = async (records: readonly OutgoingRecord[], wanted: () => boolean): Promise<Delivery> => {
+  const send = (records: readonly OutgoingRecord[], wanted: () => boolean): Promise<Delivery> => {
     const bytes = records.reduce((sum, { value }) => sum + value.length, 0);
     pendingBytes += bytes;
-    try {
-      const results = await producer.deliver(records, { mayAct: wanted });
-      return results.every(({ ok }) => ok) ? "acknowledged" : "too_large";
-    } catch (error) {
-      if (error instanceof AbandonedError) return "abandoned";
-      throw error;
-    } finally {
-      pendingBytes -= bytes;
-    }
+    return producer.deliver(records, { mayAct: wanted }).then(
+      (results) => {
+        pendingBytes -= bytes;
+        return results.every(({ ok }) => ok) ? "acknowledged" : "too_large";
+      },
+      (error: unknown) => {
+        pendingBytes -= bytes;
+        if (error instanceof AbandonedError) return "abandoned";
+        throw error;
+      },
+    );
   };
   return {
-    deliver: async (conclusion, wanted) => send([recordOf(conclusion)], wanted),
-    move: async (refreshes, tier, wanted) =>
+    deliver: (conclusion, wanted) => send([recordOf(conclusion)], wanted),
+    move: (refreshes, tier, wanted) =>
       send(
         refreshes.map((refresh) => tierRecord(refresh, tier)),
         wanted,

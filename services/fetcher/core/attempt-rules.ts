@@ -1,9 +1,11 @@
 import type { TopicDefinition } from "../../common/kafka/topics.ts";
 import type { TokenOutcome, TokenRefresh } from "../../common/messages/records.ts";
+import { isRefreshId } from "../../common/messages/refresh-id.ts";
 import { parseTokenId } from "../../common/messages/token-id.ts";
 import { tierFor } from "../../common/retry/delay-tier.ts";
 import { attemptOf, failed, succeeded } from "./outcomes.ts";
 import type { CallFailed, CallResult } from "./results.ts";
+import { isCountable } from "./turn.ts";
 
 export interface AttemptRules {
   /** Calls that may be made for a token: specification section 8, 1 + 2 retries. */
@@ -40,8 +42,10 @@ function backOffMs(attempt: number, rules: AttemptRules): number {
 /** What no producer of ours writes. A text may lead to another path of the host. Under a ceiling below one a record would wait for ever, and its partition with it. */
 export function invalidity(refresh: TokenRefresh, rules: AttemptRules): string | undefined {
   const { token_id: tokenId, attempt, attempts, max_concurrency: concurrency, max_requests_per_second: rate } = refresh;
+  if (!isRefreshId(refresh.refresh_id)) return "a refresh_id that is no UUID in lower case";
   if (parseTokenId(tokenId) === undefined) return "a token_id that is no token id";
   if (attempt < 1) return `attempt ${attempt}`;
+  if (!isCountable(refresh)) return `ordinal ${refresh.ordinal}, emission ${refresh.emission}, attempt ${attempt}`;
   if (Math.min(concurrency ?? 1, rate ?? 1) < 1) return `ceilings of ${concurrency} calls at once and ${rate} a second`;
   return attempt > rules.maxAttempts && attempts.length === 0 ? `attempt ${attempt} without the attempts before it` : undefined;
 }

@@ -1,17 +1,23 @@
 import type { TopicDefinition } from "../../common/kafka/topics.ts";
 
-/**
- * So many records a second may come back only to find their queue full again, at some 20 µs each: of those that leave the memory
- * for the first time, when little is known of their host's pace yet, and of those that have been away before.
- */
-const returnsPerSecond = { first: 3_000, again: 1_500 };
+/** So much faster than now a host may turn out, and still find work at any time: a limit that rises fourfold, and what we measure of it. */
+const speedUp = 5;
 
-export interface Backlog {
-  readonly queue: string;
-  /** Until its host has done what waits for it in memory. */
-  readonly waitMs: number;
+/** How long the host of a queue has work. */
+export interface Busy {
+  /** It does nothing before. */
+  readonly asleepMs: number;
+  /** Then it does what waits for it in memory. */
+  readonly waitingMs: number;
   /** Each further record adds so much. */
   readonly msPerRecord: number;
+}
+
+interface QueueAway {
+  /** By tier. */
+  readonly counts: number[];
+  /** Whether any of them was moved, not put off for another attempt. */
+  overflowed: boolean;
 }
 
 /**
@@ -21,71 +27,80 @@ export interface Backlog {
 export class Away {
   readonly #delaysMs: readonly number[];
   readonly #indexes: ReadonlyMap<string, number>;
-  /** By queue, then by tier. */
-  readonly #counts = new Map<string, number[]>();
-  #total = 0;
+  readonly #queues = new Map<string, QueueAway>();
+  /** By tier, of all queues. */
+  readonly #totals: number[];
 
   /** `tiers`: shortest first. */
   constructor(tiers: readonly TopicDefinition[]) {
     this.#delaysMs = tiers.map(({ delayMs }) => delayMs ?? 0);
     this.#indexes = new Map(tiers.map(({ name }, index) => [name, index]));
+    this.#totals = tiers.map(() => 0);
+  }
+
+  /** Records of this queue that were moved are not back yet. */
+  overflowed(queue: string): boolean {
+    return this.#queues.get(queue)?.overflowed ?? false;
   }
 
   left(queue: string, tier: string): void {
     const index = this.#indexes.get(tier);
-    if (index !== undefined) this.#add(queue, index, 1);
+    if (index !== undefined) this.#add(queue, index);
   }
 
   /** A record was taken from this topic. */
   returned(queue: string, topic: string): void {
     const index = this.#indexes.get(topic);
-    const count = index === undefined ? 0 : (this.#counts.get(queue)?.[index] ?? 0);
-    if (index === undefined || count === 0) return;
-    this.#add(queue, index, -1);
-    if (this.#counts.get(queue)?.every((left) => left === 0)) this.#counts.delete(queue);
+    if (index === undefined) return;
+    const away = this.#queues.get(queue);
+    const count = away?.counts[index] ?? 0;
+    if (away === undefined || count === 0) return;
+    away.counts[index] = count - 1;
+    this.#totals[index] = (this.#totals[index] ?? 0) - 1;
+    if (away.counts.every((left) => left === 0)) this.#queues.delete(queue);
   }
 
   forget(): void {
-    this.#counts.clear();
-    this.#total = 0;
+    this.#queues.clear();
+    this.#totals.fill(0);
   }
 
   /**
-   * The index of the tier for the next record of the queue, which was read from this topic; it counts as left. A host that turns out
-   * faster than it looked idles for as long as its records are away, one that turns out slower costs a move more. So the tier is the
-   * shortest that is affordable, never longer than its host has work for, and a long one only after a shorter one.
+   * The index of the tier for the next record of the queue; it counts as moved. Never a tier that its host would have to wait for.
+   * Of the others the longest that it would not have to wait for either if it were five times as fast, or a longer one when so many
+   * are away that more than `perSecond` would be back every second.
    */
-  place(backlog: Backlog, topic: string): number {
-    const from = this.#indexes.get(topic);
-    const longest = from === undefined ? this.#delaysMs.length - 2 : from + 1;
-    const affordable = this.#shortestAffordable(from === undefined ? returnsPerSecond.first : returnsPerSecond.again);
-    const index = Math.max(0, Math.min(longest, affordable, this.#longestWithoutIdling(backlog)));
-    this.#add(backlog.queue, index, 1);
+  place(queue: string, busy: Busy, perSecond: number): number {
+    const index = Math.min(
+      this.#longestWithoutIdling(queue, busy, 1),
+      Math.max(this.#longestWithoutIdling(queue, busy, speedUp), this.#shortestAffordable(perSecond)),
+    );
+    this.#add(queue, index).overflowed = true;
     return index;
   }
 
   /** The longest tier whose time the host is busy for: with what waits in memory, and with what comes back earlier. */
-  #longestWithoutIdling({ queue, waitMs, msPerRecord }: Backlog): number {
-    const counts = this.#counts.get(queue);
-    let busyMs = waitMs;
+  #longestWithoutIdling(queue: string, { asleepMs, waitingMs, msPerRecord }: Busy, speed: number): number {
+    const counts = this.#queues.get(queue)?.counts;
+    let busyMs = asleepMs + waitingMs / speed;
     let longest = 0;
     for (const [index, delayMs] of this.#delaysMs.entries()) {
       if (busyMs >= delayMs) longest = index;
-      busyMs += (counts?.[index] ?? 0) * msPerRecord;
+      busyMs += ((counts?.[index] ?? 0) * msPerRecord) / speed;
     }
     return longest;
   }
 
-  /** As if all that is away were in one tier. */
   #shortestAffordable(perSecond: number): number {
-    const index = this.#delaysMs.findIndex((delayMs) => this.#total < (delayMs / 1_000) * perSecond);
+    const index = this.#delaysMs.findIndex((delayMs, tier) => (this.#totals[tier] ?? 0) < (delayMs / 1_000) * perSecond);
     return index === -1 ? this.#delaysMs.length - 1 : index;
   }
 
-  #add(queue: string, index: number, change: number): void {
-    const counts = this.#counts.get(queue) ?? this.#delaysMs.map(() => 0);
-    this.#counts.set(queue, counts);
-    counts[index] = (counts[index] ?? 0) + change;
-    this.#total += change;
+  #add(queue: string, index: number): QueueAway {
+    const away = this.#queues.get(queue) ?? { counts: this.#delaysMs.map(() => 0), overflowed: false };
+    this.#queues.set(queue, away);
+    away.counts[index] = (away.counts[index] ?? 0) + 1;
+    this.#totals[index] = (this.#totals[index] ?? 0) + 1;
+    return away;
   }
 }

@@ -5,8 +5,8 @@ import type { Position, Work } from "./work.ts";
 const longestMs = 30_000;
 /** A record that has just come is not moved. */
 const shortestMs = 2_000;
-/** Then it is, once a crash would repeat about so many calls of its partition: twelve of them share a window of 30,000. */
-const farthestCount = 2_500;
+/** Then it is, once a crash would repeat about so many calls of its partition: twelve of them share a window of 20,000. */
+const farthestCount = 1_600;
 
 /**
  * Which waiting records hold the low-water mark of their partition back. A mark that stands still costs nothing by itself: but what

@@ -22,38 +22,37 @@ export function attemptOf(result: CallResult): Attempt {
 }
 
 export function succeeded(refresh: TokenRefresh, result: CallSucceeded): TokenOutcome {
-  return {
-    ...base(refresh, endedAt(result)),
+  return outcome(refresh, {
+    created_at: endedAt(result),
     status_code: 200,
     metadata: result.text,
     content_hash: result.contentHash,
     attempts: [...refresh.attempts, attemptOf(result)],
-  };
+  });
 }
 
 export function failed(refresh: TokenRefresh, result: CallFailed): TokenOutcome {
-  return {
-    ...base(refresh, endedAt(result)),
-    ...failure(result.detail),
+  return outcome(refresh, {
+    created_at: endedAt(result),
+    detail: result.detail,
     status_code: result.status,
     response_body: result.excerpt,
     attempts: [...refresh.attempts, attemptOf(result)],
-  };
+  });
 }
 
 /** For a record past its deadline. Everything comes from the record, the time too: a replay gives the same bytes. */
 export function closedByDeadline(refresh: TokenRefresh): TokenOutcome {
-  return { ...base(refresh, refresh.deadline), ...failure("deadline_exceeded"), attempts: refresh.attempts };
+  return outcome(refresh, { created_at: refresh.deadline, detail: "deadline_exceeded" });
 }
 
 /** For a record whose attempts are used up already, as after MAX_ATTEMPTS was lowered: it ends as its last attempt did. */
 export function closedByLastAttempt(refresh: TokenRefresh, last: Attempt): TokenOutcome {
-  return {
-    ...base(refresh, last.at + microsFromMs(last.duration_ms)),
-    ...failure(last.status === null ? "timeout" : detailOfStatus(last.status)),
+  return outcome(refresh, {
+    created_at: last.at + microsFromMs(last.duration_ms),
+    detail: last.status === null ? "timeout" : detailOfStatus(last.status),
     status_code: last.status,
-    attempts: refresh.attempts,
-  };
+  });
 }
 
 /** For an outcome that the log refuses for its size; undefined when nothing can be left out of it any more. */
@@ -73,12 +72,15 @@ function endedAt(result: CallResult): number {
   return microsFromMs(result.startedAtMs + result.durationMs);
 }
 
-function failure(detail: ErrorDetail): Pick<TokenOutcome, "error_code" | "error_detail"> {
-  return { error_code: errorCodeOf(detail), error_detail: detail };
+/** How a token ended; what is left out is null. */
+interface Ending extends Partial<Pick<TokenOutcome, "status_code" | "metadata" | "content_hash" | "response_body" | "attempts">> {
+  readonly created_at: number;
+  /** Absent for a success. */
+  readonly detail?: ErrorDetail;
 }
 
-/** What every outcome repeats from its token refresh, and null for all that it may leave out. */
-function base(refresh: TokenRefresh, createdAt: number): TokenOutcome {
+function outcome(refresh: TokenRefresh, ending: Ending): TokenOutcome {
+  const { detail } = ending;
   return {
     refresh_id: refresh.refresh_id,
     ordinal: refresh.ordinal,
@@ -87,15 +89,15 @@ function base(refresh: TokenRefresh, createdAt: number): TokenOutcome {
     collection_address: refresh.collection_address,
     token_id: refresh.token_id,
     requested_at: refresh.requested_at,
-    created_at: createdAt,
+    created_at: ending.created_at,
     emission: refresh.emission,
     url: tokenUrl(refresh.metadata_api_url, refresh.token_id),
-    status_code: null,
-    metadata: null,
-    content_hash: null,
-    error_code: null,
-    error_detail: null,
-    response_body: null,
-    attempts: refresh.attempts,
+    status_code: ending.status_code ?? null,
+    metadata: ending.metadata ?? null,
+    content_hash: ending.content_hash ?? null,
+    error_code: detail === undefined ? null : errorCodeOf(detail),
+    error_detail: detail ?? null,
+    response_body: ending.response_body ?? null,
+    attempts: ending.attempts ?? refresh.attempts,
   };
 }

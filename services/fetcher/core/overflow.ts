@@ -1,22 +1,31 @@
 import type { TopicPartition } from "../../common/kafka/contracts.ts";
 import type { TopicDefinition } from "../../common/kafka/topics.ts";
-import { Away, type Backlog } from "./away.ts";
+import { Away } from "./away.ts";
 import { HeldBack, isOverdue } from "./held-back.ts";
-import type { Scheduler } from "./scheduler.ts";
+import { MovePace } from "./move-pace.ts";
+import type { Outlook, Scheduler } from "./scheduler.ts";
 import { nameOf, type Position, type Work } from "./work.ts";
 
-/** A fast host may catch up meanwhile: README, Fetching. */
-const catchUpMs = 250;
-/** A queue that overflowed so recently need not show again that it is slow: it keeps in memory what takes its host as long. */
-const slowForMs = 2_000;
-const slowQueueCount = 1_000;
-const heldBackEveryMs = 2_000;
-const reliefEveryMs = 1_000;
+/** Of the window: so much may wait, whoever it belongs to. Less when it is full of what no longer waits, or of bytes. */
+const roomShare = { usual: 0.8, full: 0.4 };
+/** Of the room: so much is made when there is none, so that not every record makes some. */
+const madeShare = 0.1;
+/** What a host does in this time is kept when others of its queue have to leave: after 30 s it would hold the mark back. */
+const keptMs = 20_000;
+/** For each record that comes while its queue has too many, two leave: it gets shorter, and no look takes long. */
+const leavingCount = 2;
+const heldBackCount = 1_000;
+const heldBackEveryMs = { usual: 2_000, unfinished: 50 };
+const roomEveryMs = 250;
+/** The price, in records, of a look whether a paused partition has more. */
+const readCost = 100;
+/** Of the pace at which records may be moved: so many may come back from each tier too early, if that spares their hosts a wait. */
+const returnShare = 0.1;
 
 /**
  * Why records are moved.
- * - surplus: their queue has more than it keeps, and behind them in their partition are records that nobody has seen.
- * - full_window: nothing is read any more, of no partition.
+ * - surplus: their queue has more than its host does soon, and others of it are away already.
+ * - full_window: too much waits in memory, of all queues together.
  * - held_back: they kept the low-water mark of their partition where it was.
  */
 export const moveCauses = ["surplus", "full_window", "held_back"] as const;
@@ -30,24 +39,24 @@ export interface Move {
 }
 
 export interface OverflowPorts {
-  /** Records that nobody has seen and that may be due are behind in the partition. */
-  unread(partition: TopicPartition): boolean;
+  /** The most that may be taken and not finished. */
+  readonly windowRecords: number;
+  /** Nothing is fetched because too much is taken and not finished. */
+  windowFull(): boolean;
   pause(partition: TopicPartition): void;
   resume(partition: TopicPartition): void;
   mayAct(partition: TopicPartition): boolean;
-  /** Nothing is fetched because too much is taken and not finished. */
-  windowFull(): boolean;
 }
 
-interface Crowded {
-  readonly partition: TopicPartition;
-  readonly queues: ReadonlySet<string>;
-  readonly untilMs: number;
+interface Reason {
+  readonly cause: MoveCause;
+  readonly nowMs: number;
 }
 
 /**
- * Keeps the window open: what a slow host cannot take soon leaves the memory for a delay tier, so that the records behind it are
- * seen. Decides only; whoever asks makes the moves. Times are monotonic milliseconds.
+ * Keeps the window open: what slow hosts cannot take soon leaves the memory for a delay tier, so that the records behind it are
+ * seen. A partition whose records have left is read on at the pace at which they may be moved. Decides only; whoever asks makes the
+ * moves. Times are monotonic milliseconds.
  */
 export class Overflow {
   readonly #scheduler: Scheduler<Work>;
@@ -55,11 +64,11 @@ export class Overflow {
   readonly #ports: OverflowPorts;
   readonly #away: Away;
   readonly #heldBack = new HeldBack();
-  /** Paused partitions, by name. Every one is resumed when its time is over, whatever happened meanwhile. */
-  readonly #crowded = new Map<string, Crowded>();
-  /** When a queue overflowed last. */
-  readonly #slow = new Map<string, number>();
-  #reliefAtMs = Number.POSITIVE_INFINITY;
+  readonly #pace = new MovePace();
+  /** By name; the one that has waited longest is read first. */
+  readonly #paused = new Map<string, TopicPartition>();
+  #lookedAtMs = 0;
+  #roomAtMs = 0;
   #heldBackAtMs = 0;
 
   constructor(options: { scheduler: Scheduler<Work>; tiers: readonly TopicDefinition[]; ports: OverflowPorts }) {
@@ -72,41 +81,36 @@ export class Overflow {
   /** These works of one partition were offered to the scheduler. */
   taken(partition: TopicPartition, works: readonly Work[], nowMs: number): readonly Move[] {
     for (const { queue } of works) this.#away.returned(queue, partition.topic);
-    if (this.#ports.windowFull()) this.#reliefAtMs = Math.min(this.#reliefAtMs, nowMs + catchUpMs);
-    const queues = new Set(works.map(({ queue }) => queue));
-    const crowding = [...queues].filter((queue) => this.#scheduler.surplus(queue, nowMs) > 0);
-    if (crowding.length === 0 || !this.#ports.unread(partition)) return [];
-    const slow = crowding.filter((queue) => nowMs - (this.#slow.get(queue) ?? Number.NEGATIVE_INFINITY) < slowForMs);
-    if (slow.length < crowding.length) this.#pause(partition, crowding, nowMs);
-    return this.#ports.mayAct(partition) ? slow.flatMap((queue) => this.#shedSurplus(queue, nowMs)) : [];
+    const byQueue = Map.groupBy(works, ({ queue }) => queue);
+    const surplus = [...byQueue].flatMap(([queue, { length }]) => this.#shedSurplus(queue, length, nowMs));
+    const moves = [...surplus, ...this.#makeRoom(nowMs)];
+    this.#roomAtMs = nowMs + roomEveryMs;
+    if (moves.some(({ works: [first] }) => first !== undefined && byQueue.has(first.queue))) this.#pause(partition);
+    return moves;
   }
 
-  /** What has to be moved now. `underWay`: everything that was taken and is not finished. */
-  look(underWay: Iterable<Work>, nowMs: number): readonly Move[] {
+  /** What has to be moved now. */
+  look(nowMs: number): readonly Move[] {
+    this.#lookedAtMs = nowMs;
+    this.#readOn(nowMs);
     const moves: Move[] = [];
-    for (const crowded of this.#crowded.values()) {
-      if (nowMs >= crowded.untilMs) moves.push(...this.#release(crowded, nowMs));
+    if (nowMs >= this.#roomAtMs && this.#crowded) {
+      this.#roomAtMs = nowMs + roomEveryMs;
+      moves.push(...this.#makeRoom(nowMs));
     }
-    if (nowMs >= this.#reliefAtMs) {
-      const full = this.#ports.windowFull();
-      this.#reliefAtMs = full ? nowMs + reliefEveryMs : Number.POSITIVE_INFINITY;
-      if (full) moves.push(...this.#relieve(underWay, nowMs));
-    }
-    if (nowMs >= this.#heldBackAtMs && this.#scheduler.waiting > 0) {
-      this.#heldBackAtMs = nowMs + heldBackEveryMs;
-      moves.push(...this.#moveHeldBack(nowMs));
-    }
+    if (nowMs >= this.#heldBackAtMs && this.#scheduler.waiting > 0) moves.push(...this.#moveHeldBack(nowMs));
     return moves;
   }
 
   /** When `look` has something to do; undefined when never, as things stand. */
   nextLookMs(): number | undefined {
+    const never = Number.POSITIVE_INFINITY;
     const nextMs = Math.min(
-      this.#reliefAtMs,
-      this.#scheduler.waiting > 0 ? this.#heldBackAtMs : Number.POSITIVE_INFINITY,
-      ...Array.from(this.#crowded.values(), ({ untilMs }) => untilMs),
+      this.#paused.size > 0 ? this.#pace.readyAtMs(this.#lookedAtMs) : never,
+      this.#crowded ? this.#roomAtMs : never,
+      this.#scheduler.waiting > 0 ? this.#heldBackAtMs : never,
     );
-    return Number.isFinite(nextMs) ? nextMs : undefined;
+    return nextMs < never ? nextMs : undefined;
   }
 
   /** A record of the queue was put into a tier, to be tried again. */
@@ -122,91 +126,79 @@ export class Overflow {
   /** The record is done with; `moved`: it was not called. */
   left(position: Position, how: { readonly moved: boolean }): void {
     this.#heldBack.left(position, how);
+    if (!how.moved) this.#pace.called(this.#lookedAtMs);
   }
 
   lost(partitions: readonly TopicPartition[]): void {
-    const names = new Set(partitions.map(nameOf));
-    for (const crowded of this.#crowded.values()) if (names.has(nameOf(crowded.partition))) this.#resume(crowded);
+    for (const partition of partitions) if (this.#paused.has(nameOf(partition))) this.#resume(partition);
     this.#heldBack.lost(partitions);
     this.#away.forget();
   }
 
   stop(): void {
-    for (const crowded of this.#crowded.values()) this.#resume(crowded);
+    for (const partition of this.#paused.values()) this.#resume(partition);
   }
 
-  #pause(partition: TopicPartition, queues: readonly string[], nowMs: number): void {
+  get #room(): number {
+    return this.#ports.windowRecords * (this.#ports.windowFull() ? roomShare.full : roomShare.usual);
+  }
+
+  get #crowded(): boolean {
+    return this.#scheduler.waiting > this.#room;
+  }
+
+  #pause(partition: TopicPartition): void {
     const name = nameOf(partition);
-    const before = this.#crowded.get(name);
-    if (before === undefined) this.#ports.pause(partition);
-    const untilMs = before?.untilMs ?? nowMs + catchUpMs;
-    this.#crowded.set(name, { partition, queues: new Set([...(before?.queues ?? []), ...queues]), untilMs });
+    if (this.#paused.has(name)) return;
+    this.#paused.set(name, partition);
+    this.#ports.pause(partition);
   }
 
-  #resume({ partition }: Crowded): void {
-    this.#crowded.delete(nameOf(partition));
+  #resume(partition: TopicPartition): void {
+    this.#paused.delete(nameOf(partition));
     this.#ports.resume(partition);
   }
 
-  #release(crowded: Crowded, nowMs: number): readonly Move[] {
-    const { partition, queues } = crowded;
-    this.#resume(crowded);
-    if (!this.#ports.unread(partition) || !this.#ports.mayAct(partition)) return [];
-    return [...queues].flatMap((queue) => this.#shedSurplus(queue, nowMs));
-  }
-
-  #shedSurplus(queue: string, nowMs: number): readonly Move[] {
-    return this.#shed(queue, { count: this.#scheduler.surplus(queue, nowMs), cause: "surplus", nowMs });
-  }
-
-  /**
-   * Half of what waits leaves: the surplus of every queue, and if that is not enough, what the queues with the longest waits cannot
-   * do in the time that a queue keeps work for. Not asked is what is behind in the partitions: it is not known any more.
-   */
-  #relieve(underWay: Iterable<Work>, nowMs: number): readonly Move[] {
-    const counts = new Map<string, number>();
-    for (const { queue, positions } of underWay) {
-      if (positions.some((position) => this.#ports.mayAct(position))) counts.set(queue, (counts.get(queue) ?? 0) + 1);
+  #readOn(nowMs: number): void {
+    for (const partition of this.#paused.values()) {
+      if (this.#pace.readyAtMs(nowMs) > nowMs) return;
+      this.#resume(partition);
+      this.#pace.spend(readCost, nowMs);
     }
-    const moves: Move[] = [];
-    let goal = Math.ceil(this.#scheduler.waiting / 2);
-    const take = (queue: string, count: number): void => {
-      const shed = this.#shed(queue, { count: Math.min(count, goal), cause: "full_window", nowMs });
-      goal -= shed.reduce((sum, { works }) => sum + works.length, 0);
-      moves.push(...shed);
-    };
-    for (const queue of counts.keys()) take(queue, this.#scheduler.surplus(queue, nowMs));
-    const waits = Array.from(counts, ([queue, count]) => ({
-      queue,
-      count,
-      waitMs: this.#scheduler.expectedWaitMs(queue, nowMs),
-    }));
-    for (const { queue, count, waitMs } of waits.sort((a, b) => b.waitMs - a.waitMs)) {
-      if (waitMs > slowForMs) take(queue, Math.floor(count * (1 - slowForMs / waitMs)));
-    }
-    return moves;
   }
 
-  #shed(queue: string, { count, cause, nowMs }: { count: number; cause: MoveCause; nowMs: number }): readonly Move[] {
-    if (count <= 0) return [];
-    const beforeMs = this.#scheduler.expectedWaitMs(queue, nowMs);
-    const works = this.#scheduler.shed(queue, count).toReversed();
-    if (works.length === 0) return [];
-    const waitMs = this.#scheduler.expectedWaitMs(queue, nowMs);
-    this.#noteSlow(queue, nowMs);
-    return this.#place(works, { backlog: { queue, waitMs, msPerRecord: Math.max(0, beforeMs - waitMs) / works.length }, cause });
+  #shedSurplus(queue: string, takenCount: number, nowMs: number): readonly Move[] {
+    if (!this.#away.overflowed(queue)) return [];
+    const outlook = this.#scheduler.outlook(queue, nowMs);
+    const count = Math.min(surplusOf(outlook, keptMs), leavingCount * takenCount);
+    return this.#shed(queue, count, { cause: "surplus", nowMs });
+  }
+
+  /** Every queue keeps what its host does in the same time. */
+  #makeRoom(nowMs: number): readonly Move[] {
+    if (!this.#crowded) return [];
+    const goal = this.#room * (1 - madeShare);
+    const outlooks = [...this.#scheduler.outlooks(nowMs)];
+    const levelMs = levelFor(outlooks, goal);
+    const surplus = outlooks.map((outlook) => surplusOf(outlook, levelMs));
+    const part = Math.min(1, (this.#scheduler.waiting - goal) / sum(surplus));
+    return outlooks.flatMap(({ queue }, index) =>
+      this.#shed(queue, Math.ceil(part * (surplus[index] ?? 0)), { cause: "full_window", nowMs }),
+    );
+  }
+
+  #shed(queue: string, count: number, reason: Reason): readonly Move[] {
+    return count < 1 ? [] : this.#place(this.#scheduler.shed(queue, count).toReversed(), reason);
   }
 
   #moveHeldBack(nowMs: number): readonly Move[] {
-    const holdsBack = (work: Work): boolean =>
-      this.#heldBack.holdsBack(work, nowMs) && work.positions.some((position) => this.#ports.mayAct(position));
-    const byQueue = Map.groupBy(this.#scheduler.drop(holdsBack), ({ queue }) => queue);
-    return [...byQueue].flatMap(([queue, works]) => {
+    let left = heldBackCount;
+    const dropped = this.#scheduler.drop((work) => left > 0 && this.#heldBack.holdsBack(work, nowMs) && left-- > 0);
+    this.#heldBackAtMs = nowMs + (left > 0 ? heldBackEveryMs.usual : heldBackEveryMs.unfinished);
+    const byQueue = Map.groupBy(dropped, ({ queue }) => queue);
+    return [...byQueue.values()].flatMap((works) => {
       const oldestFirst = works.toSorted((a, b) => a.firstQueuedAt - b.firstQueuedAt);
-      const leaving = this.#giveBack(oldestFirst, nowMs);
-      // What stays in memory is newer: the host has that much to do until these are back, and no more.
-      const backlog = { queue, waitMs: this.#scheduler.expectedWaitMs(queue, nowMs), msPerRecord: 0 };
-      return this.#place(leaving, { backlog, cause: "held_back" });
+      return this.#place(this.#giveBack(oldestFirst, nowMs), { cause: "held_back", nowMs });
     });
   }
 
@@ -214,23 +206,50 @@ export class Overflow {
   #giveBack(oldestFirst: readonly Work[], nowMs: number): readonly Work[] {
     const shortestMs = this.#tiers[0]?.delayMs ?? 0;
     return oldestFirst.filter((work) => {
-      if (isOverdue(work, nowMs) || this.#scheduler.expectedWaitMs(work.queue, nowMs) >= shortestMs) return true;
+      const { waiting, perSecond, asleepMs } = this.#scheduler.outlook(work.queue, nowMs);
+      if (isOverdue(work, nowMs) || asleepMs + (waiting / perSecond) * 1_000 >= shortestMs) return true;
       this.#scheduler.offer(work, nowMs);
       return false;
     });
   }
 
-  #place(works: readonly Work[], { backlog, cause }: { backlog: Backlog; cause: MoveCause }): readonly Move[] {
-    const byTier = Map.groupBy(works, ({ positions }) => this.#away.place(backlog, positions[0]?.topic ?? ""));
+  /** Works of one queue that the scheduler has given back, oldest first. */
+  #place(works: readonly Work[], { cause, nowMs }: Reason): readonly Move[] {
+    const [first] = works;
+    if (first === undefined) return [];
+    // One queue's partitions have one number, and one member has them all: the first record speaks for the others.
+    if (!first.positions.some((position) => this.#ports.mayAct(position))) {
+      for (const work of works) this.#scheduler.offer(work, nowMs);
+      return [];
+    }
+    const { queue, waiting, perSecond, asleepMs } = this.#scheduler.outlook(first.queue, nowMs);
+    const msPerRecord = 1_000 / perSecond;
+    const busy = { asleepMs, waitingMs: waiting * msPerRecord, msPerRecord };
+    const returnsPerSecond = returnShare * this.#pace.perSecond(nowMs);
+    this.#pace.spend(works.length, nowMs);
+    const byTier = Map.groupBy(works, () => this.#away.place(queue, busy, returnsPerSecond));
     return [...byTier].flatMap(([index, some]) => {
       const tier = this.#tiers[index];
       return tier === undefined ? [] : [{ cause, tier, works: some }];
     });
   }
+}
 
-  #noteSlow(queue: string, nowMs: number): void {
-    this.#slow.set(queue, nowMs);
-    if (this.#slow.size <= slowQueueCount) return;
-    for (const [name, sinceMs] of this.#slow) if (nowMs - sinceMs >= slowForMs) this.#slow.delete(name);
-  }
+/** What the host does not do in this time. */
+function surplusOf({ waiting, perSecond, asleepMs }: Outlook, withinMs: number): number {
+  return Math.max(0, waiting - (perSecond * Math.max(0, withinMs - asleepMs)) / 1_000);
+}
+
+/** The longest time for which there is room: all that the hosts do in it is not more than the goal, give or take 10 ms. */
+function levelFor(outlooks: readonly Outlook[], goal: number): number {
+  const fits = (levelMs: number): boolean =>
+    sum(outlooks.map((outlook) => outlook.waiting - surplusOf(outlook, levelMs))) <= goal;
+  if (fits(keptMs)) return keptMs;
+  let levelMs = 0;
+  for (let stepMs = keptMs / 2; stepMs > 10; stepMs /= 2) if (fits(levelMs + stepMs)) levelMs += stepMs;
+  return levelMs;
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
 }

@@ -1,17 +1,22 @@
 import { type Clock, microsFromMs } from "../../common/clock.ts";
 import type { DecodedRecord, TopicPartition } from "../../common/kafka/contracts.ts";
-import type { TokenRefresh } from "../../common/messages/records.ts";
+import type { TokenOutcome, TokenRefresh } from "../../common/messages/records.ts";
 import { type AttemptRules, type Conclusion, conclude, invalidity } from "./attempt-rules.ts";
-import { FinishedWork, identityOf } from "./finished-work.ts";
+import { FinishedWork } from "./finished-work.ts";
 import { closedByDeadline, closedByLastAttempt, failed, withoutBody } from "./outcomes.ts";
 import { type Move, Overflow } from "./overflow.ts";
-import type { PipelinePorts } from "./ports.ts";
-import type { CallFailed } from "./results.ts";
+import type { Delivery, PipelinePorts } from "./ports.ts";
+import type { CallFailed, CallResult } from "./results.ts";
+import { Routes } from "./routes.ts";
 import type { Scheduler } from "./scheduler.ts";
-import { isLost, isSamePlace, nameOf, type Position, type Work } from "./work.ts";
+import { UnderWay } from "./under-way.ts";
+import { Unsettled } from "./unsettled.ts";
+import { isLost, isSamePlace, nameOf, type Position, Work } from "./work.ts";
 
 /** How long to wait for a lease that has lapsed: it comes back with the next good heartbeat. */
 const leaseRetryMs = 100;
+/** So many records are taken over before the next look at what may start: the first calls need not wait for a whole batch. */
+const admittedAtOnce = 50;
 
 /**
  * From a record that is due to its outcome, or to the record of its next attempt in a delay tier, acknowledged. Records come from
@@ -23,11 +28,12 @@ export class Pipeline {
   readonly #clock: Clock;
   readonly #ports: PipelinePorts;
   readonly #overflow: Overflow;
-  readonly #underWay = new Map<string, Work>();
+  readonly #underWay = new UnderWay();
+  readonly #routes: Routes;
   readonly #finished: FinishedWork;
-  #unsettledCount = 0;
+  readonly #unsettled: Unsettled;
   #stopping = false;
-  #onSettled: (() => void) | undefined;
+  #proceedsSoon = false;
 
   constructor(options: { scheduler: Scheduler<Work>; rules: AttemptRules; clock: Clock; ports: PipelinePorts }) {
     this.#scheduler = options.scheduler;
@@ -36,12 +42,18 @@ export class Pipeline {
     this.#ports = options.ports;
     this.#overflow = new Overflow({ scheduler: options.scheduler, tiers: options.rules.tiers, ports: options.ports });
     this.#finished = new FinishedWork(() => options.clock.monotonicMs());
+    this.#unsettled = new Unsettled(options.ports.fail);
+    this.#routes = new Routes((url) => options.ports.endpointOf(url));
   }
 
   /** Records of one partition, in order. */
   take(records: readonly DecodedRecord<TokenRefresh>[]): void {
-    const works = records.map((record) => this.#admit(record));
     const [partition] = records;
+    const works: Work[] = [];
+    for (const record of records) {
+      works.push(this.#admit(record));
+      if (works.length % admittedAtOnce === 0) this.proceed();
+    }
     if (partition === undefined || this.#stopping) return;
     this.#moveAll(this.#overflow.taken(partition, works, this.#clock.monotonicMs()));
     this.proceed();
@@ -51,7 +63,7 @@ export class Pipeline {
   proceed(): void {
     if (this.#stopping) return;
     const nowMs = this.#clock.monotonicMs();
-    this.#moveAll(this.#overflow.look(this.#underWay.values(), nowMs));
+    this.#moveAll(this.#overflow.look(nowMs));
     while (this.#ports.hasRoom() && this.#startNext(nowMs));
     this.#sleep(nowMs);
   }
@@ -63,7 +75,7 @@ export class Pipeline {
   lost(partitions: readonly TopicPartition[]): void {
     const names = new Set(partitions.map(nameOf));
     const isKept = (position: Position): boolean => !names.has(nameOf(position));
-    for (const work of this.#underWay.values()) {
+    for (const work of this.#underWay) {
       if (!work.positions.every(isKept)) work.positions = work.positions.filter(isKept);
     }
     this.#forget(this.#scheduler.drop(isLost));
@@ -75,21 +87,23 @@ export class Pipeline {
     this.#stopping = true;
     this.#overflow.stop();
     this.#forget(this.#scheduler.drop(() => true));
-    return new Promise((resolve) => {
-      this.#onSettled = resolve;
-      if (this.#unsettledCount === 0) resolve();
-    });
+    return this.#unsettled.settled();
   }
 
   #admit(record: DecodedRecord<TokenRefresh>): Work {
     const { topic, partition, offset, value: refresh } = record;
     const position = { topic, partition, offset };
-    const work = this.#work(refresh, position);
-    const original = this.#underWay.get(work.identity);
+    const work = new Work(refresh, {
+      route: this.#routes.of(refresh),
+      positions: [position],
+      offeredAtMs: this.#clock.monotonicMs(),
+      lastAttempt: refresh.attempt >= this.#rules.maxAttempts,
+    });
     const invalid = invalidity(refresh, this.#rules);
-    if (original !== undefined) this.#join(original, position);
-    else if (this.#finished.has(work.identity)) this.#skip(position);
-    else if (invalid !== undefined) this.#settle(this.#bury(record, invalid));
+    const original = invalid === undefined ? this.#underWay.get(refresh) : undefined;
+    if (invalid !== undefined) this.#bury(record, invalid);
+    else if (original !== undefined) this.#join(original, position);
+    else if (this.#finished.has(refresh)) this.#skip(position);
     else this.#begin(work);
     return work;
   }
@@ -105,32 +119,15 @@ export class Pipeline {
     this.#leaveAt(position, { moved: false });
   }
 
-  async #bury(record: DecodedRecord<TokenRefresh>, reason: string): Promise<void> {
-    await this.#ports.bury(record, reason);
-    this.#leaveAt(record, { moved: false });
+  #bury(record: DecodedRecord<TokenRefresh>, reason: string): void {
+    this.#unsettled.track(this.#ports.bury(record, reason), () => this.#leaveAt(record, { moved: false }));
   }
 
   #begin(work: Work): void {
-    this.#underWay.set(work.identity, work);
+    this.#underWay.add(work);
     const closing = this.#closing(work);
     if (closing === undefined) this.#scheduler.offer(work, work.offeredAtMs);
-    else this.#settle(this.#deliver(work, closing));
-  }
-
-  #work(refresh: TokenRefresh, position: Position): Work {
-    const endpoint = this.#ports.endpointOf(refresh.metadata_api_url);
-    return {
-      identity: identityOf(refresh),
-      refresh,
-      endpoint,
-      positions: [position],
-      offeredAtMs: this.#clock.monotonicMs(),
-      queue: `${refresh.project_id} ${endpoint.ok ? endpoint.origin : ""}`,
-      maxConcurrency: refresh.max_concurrency,
-      maxRequestsPerSecond: refresh.max_requests_per_second,
-      firstQueuedAt: refresh.first_queued_at,
-      lastAttempt: refresh.attempt >= this.#rules.maxAttempts,
-    };
+    else this.#deliver(work, closing);
   }
 
   /** How a token ends that is not to be called any more, or at all. */
@@ -158,49 +155,53 @@ export class Pipeline {
       this.#postpone(work, nowMs);
       return false;
     }
-    this.#settle(this.#start(work));
+    this.#start(work);
     return true;
   }
 
-  async #start(work: Work): Promise<void> {
+  #start(work: Work): void {
     const { refresh, endpoint } = work;
-    const waitedMs = this.#clock.monotonicMs() - work.offeredAtMs;
+    const nowMs = this.#clock.monotonicMs();
     const closing = this.#closing(work);
     if (closing !== undefined || !endpoint.ok) {
-      this.#scheduler.finish(work, undefined, this.#clock.monotonicMs());
-      return closing && this.#deliver(work, closing);
+      this.#scheduler.finish(work, undefined, nowMs);
+      if (closing !== undefined) this.#deliver(work, closing);
+      return;
     }
-    this.#ports.report.started(work, waitedMs);
-    const result = await this.#ports.call(refresh, endpoint);
-    this.#scheduler.finish(work, result, this.#clock.monotonicMs());
-    const conclusion = conclude(refresh, result, this.#rules);
-    this.#ports.report.attempted(work, result, conclusion);
-    if (conclusion.kind === "retry") this.#overflow.putOff(work.queue, conclusion.tier);
-    const delivered = this.#deliver(work, conclusion);
-    this.proceed();
-    return delivered;
+    this.#ports.report.started(work, nowMs - work.offeredAtMs);
+    this.#unsettled.track(this.#ports.call(refresh, endpoint), (result) => this.#called(work, result));
   }
 
-  async #deliver(work: Work, conclusion: Conclusion): Promise<void> {
-    const delivery = await this.#ports.deliver(conclusion, () => !isLost(work));
-    if (delivery === "acknowledged") return this.#finish(work);
-    if (delivery === "abandoned") {
-      this.#takeBack(work);
-      return this.proceed();
+  #called(work: Work, result: CallResult): void {
+    this.#scheduler.finish(work, result, this.#clock.monotonicMs());
+    const conclusion = conclude(work.refresh, result, this.#rules);
+    this.#ports.report.attempted(work, result, conclusion);
+    if (conclusion.kind === "retry") this.#overflow.putOff(work.queue, conclusion.tier);
+    this.#deliver(work, conclusion);
+    this.proceed();
+  }
+
+  #deliver(work: Work, conclusion: Conclusion): void {
+    const delivering = this.#ports.deliver(conclusion, () => !isLost(work));
+    this.#unsettled.track(delivering, (delivery) => this.#delivered(work, conclusion, delivery));
+  }
+
+  #delivered(work: Work, conclusion: Conclusion, delivery: Delivery): void {
+    if (delivery === "too_large") this.#deliver(work, { kind: "outcome", outcome: smaller(work, conclusion) });
+    else {
+      if (delivery === "acknowledged") this.#finish(work);
+      else this.#takeBack(work);
+      this.#proceedSoon();
     }
-    const smaller = conclusion.kind === "outcome" ? withoutBody(conclusion.outcome) : undefined;
-    if (smaller === undefined) throw new Error(`the record for ${work.identity} is too large for its topic`);
-    return this.#deliver(work, { kind: "outcome", outcome: smaller });
   }
 
   #finish(work: Work): void {
-    this.#finished.add(work.identity);
+    this.#finished.add(work.refresh);
     this.#leave(work, { moved: false });
-    this.proceed();
   }
 
   #leave(work: Work, how: { readonly moved: boolean }): void {
-    this.#underWay.delete(work.identity);
+    this.#underWay.delete(work.refresh);
     for (const position of work.positions) this.#leaveAt(position, how);
   }
 
@@ -217,21 +218,26 @@ export class Pipeline {
   }
 
   #moveAll(moves: readonly Move[]): void {
-    for (const move of moves) this.#settle(this.#move(move));
+    for (const move of moves) this.#move(move);
   }
 
-  /** What was moved is not remembered as finished: it comes back under the same identity, to be called. */
-  async #move(move: Move): Promise<void> {
+  /** What was moved is not remembered as finished: it comes back as the same turn, to be called. */
+  #move(move: Move): void {
     const { works, tier } = move;
     const refreshes = works.map(({ refresh }) => refresh);
     // One queue's partitions have one number, and one member has them all: the first record speaks for the others.
     const [first] = works;
     const wanted = (): boolean => !this.#stopping && !works.some(isLost) && first !== undefined && this.#mayAct(first);
-    const moved = works.map((work) => ({ work, from: work.positions }));
-    const delivery = await this.#ports.move(refreshes, tier, wanted);
+    const places = works.map(({ positions }) => positions);
+    this.#unsettled.track(this.#ports.move(refreshes, tier, wanted), (delivery) => this.#moved(move, places, delivery));
+  }
+
+  /** `places`: where each work stood in the log when the move began. */
+  #moved(move: Move, places: readonly (readonly Position[])[], delivery: Delivery): void {
+    const { works, tier } = move;
     if (delivery === "too_large") throw new Error(`a record is too large for ${tier.baseName} and came from a topic like it`);
     if (delivery === "acknowledged") {
-      for (const { work, from } of moved) this.#leaveAsMoved(work, from);
+      for (const [index, work] of works.entries()) this.#leaveAsMoved(work, places[index] ?? []);
       this.#ports.report.moved(move);
     } else {
       this.#overflow.undo(move);
@@ -245,10 +251,12 @@ export class Pipeline {
    * that took longer than the tier's delay, as when a broker fails in the middle of a long move.
    */
   #leaveAsMoved(work: Work, from: readonly Position[]): void {
-    const joined = work.positions.filter((position) => !from.some((other) => isSamePlace(position, other)));
-    work.positions = work.positions.filter((position) => !joined.includes(position));
+    const joined = work.positions === from ? [] : work.positions.filter((one) => !from.some((other) => isSamePlace(one, other)));
+    if (joined.length > 0) work.positions = work.positions.filter((position) => !joined.includes(position));
     this.#leave(work, { moved: true });
-    if (joined.length > 0) this.#begin({ ...work, positions: joined, offeredAtMs: this.#clock.monotonicMs() });
+    if (joined.length === 0) return;
+    const { refresh, route, lastAttempt } = work;
+    this.#begin(new Work(refresh, { route, lastAttempt, positions: joined, offeredAtMs: this.#clock.monotonicMs() }));
   }
 
   #mayAct(work: Work): boolean {
@@ -256,7 +264,7 @@ export class Pipeline {
   }
 
   #forget(works: readonly Work[]): void {
-    for (const work of works) this.#underWay.delete(work.identity);
+    for (const work of works) this.#underWay.delete(work.refresh);
   }
 
   /** What may start already waits for room or for the lease: not for time. */
@@ -273,13 +281,22 @@ export class Pipeline {
     this.#ports.wakeAfter(leaseRetryMs);
   }
 
-  #settle(task: Promise<void>): void {
-    this.#unsettledCount += 1;
-    void task.catch(this.#ports.fail).then(() => {
-      this.#unsettledCount -= 1;
-      if (this.#unsettledCount === 0) this.#onSettled?.();
+  /** One acknowledgement finishes many at once: they are followed by one look at what may start. */
+  #proceedSoon(): void {
+    if (this.#proceedsSoon) return;
+    this.#proceedsSoon = true;
+    this.#unsettled.track(Promise.resolve(), () => {
+      this.#proceedsSoon = false;
+      this.proceed();
     });
   }
+}
+
+function smaller({ refresh }: Work, conclusion: Conclusion): TokenOutcome {
+  const outcome = conclusion.kind === "outcome" ? withoutBody(conclusion.outcome) : undefined;
+  if (outcome === undefined)
+    throw new Error(`the record for ${refresh.refresh_id}/${refresh.ordinal} is too large for its topic`);
+  return outcome;
 }
 
 const nothingReceived = { ok: false, status: null, excerpt: null, durationMs: 0, bodyBytes: 0 } as const;

@@ -13,6 +13,16 @@ export interface Schedulable {
   readonly lastAttempt: boolean;
 }
 
+/** What waits in a queue, and how soon its host will do it. */
+export interface Outlook {
+  readonly queue: string;
+  readonly waiting: number;
+  /** Tasks that its host is taken to do in a second when it is awake; above 0. */
+  readonly perSecond: number;
+  /** Until its host is called again. */
+  readonly asleepMs: number;
+}
+
 /** Decides which call starts when. Times are monotonic milliseconds. */
 export interface Scheduler<T extends Schedulable> {
   offer(task: T, nowMs: number): void;
@@ -24,12 +34,11 @@ export interface Scheduler<T extends Schedulable> {
   nextStartMs(): number | undefined;
   /** Removes waiting tasks and gives them back. */
   drop(unwanted: (task: T) => boolean): readonly T[];
-  /** How many tasks wait in the queue beyond what it will start in about 2 s, and beyond 1000. */
-  surplus(queue: string, nowMs: number): number;
   /** Removes the newest waiting tasks of the queue, newest first, at most so many. */
   shed(queue: string, count: number): readonly T[];
-  /** How long a task that joined the end of the queue now would wait for its start: its host's sleep, then those before it. */
-  expectedWaitMs(queue: string, nowMs: number): number;
+  outlook(queue: string, nowMs: number): Outlook;
+  /** Of every queue in which something waits. */
+  outlooks(nowMs: number): Iterable<Outlook>;
   readonly waiting: number;
   readonly started: number;
 }

@@ -8,8 +8,13 @@ import type { RecoverableSignature } from "../core/wallet-proof.ts";
  * at all. Any other signature recovers *some* address: the caller compares. libsecp256k1 takes 60 µs where JavaScript takes
  * 1.5 ms; the package falls back to JavaScript where its binding does not load.
  */
-export function recoverAddress(message: string, { compact, recoveryId }: RecoverableSignature): string | undefined {
-  const publicKey = recover(compact, recoveryId, hashMessage(message, "bytes"));
+export function recoverAddress(message: string, signature: RecoverableSignature): string | undefined {
+  return recoverSigner(hashMessage(message, "bytes"), signature);
+}
+
+/** The same for the 32 bytes that were signed, whatever they are the hash of. */
+export function recoverSigner(digest: Uint8Array, signature: RecoverableSignature): string | undefined {
+  const publicKey = recoverKey(digest, signature);
   if (publicKey === undefined) return undefined;
   // The first byte says that the key is not compressed; an address is the last 20 bytes of the hash of the rest.
   return `0x${keccak256(publicKey.subarray(1)).slice(-40)}`;
@@ -26,7 +31,7 @@ export function createRecoverAddress(metrics: Metrics): typeof recoverAddress {
   };
 }
 
-function recover(compact: Uint8Array, recoveryId: 0 | 1, digest: Uint8Array): Uint8Array | undefined {
+function recoverKey(digest: Uint8Array, { compact, recoveryId }: RecoverableSignature): Uint8Array | undefined {
   try {
     return secp256k1.ecdsaRecover(compact, recoveryId, digest, false);
   } catch {

@@ -14,7 +14,7 @@ import {
   refreshView,
   type TokenError,
 } from "../core/views.ts";
-import { type Found, findOwnCollection, type Registrations, refuseForeignKey } from "./ownership.ts";
+import { type Found, findOwnCollection, type Registrations, readingProjectsOnce, refuseForeignKey } from "./ownership.ts";
 import type { SignedCaller, SignedRoute } from "./signed.ts";
 
 export interface QueryingParts {
@@ -94,8 +94,8 @@ async function listRefreshes(request: Incoming, caller: SignedCaller, parts: Que
 }
 
 /**
- * The same three reads, whatever is found: somebody else's refresh is answered as one that does not exist, and as fast.
- * The owner is the one the project has now.
+ * Somebody else's refresh is answered as one that does not exist, and as fast: both take the same reads. The owner is the one the
+ * project has now.
  */
 async function findRefresh(
   request: Incoming,
@@ -107,13 +107,14 @@ async function findRefresh(
     return { ok: false, refusal: refuseFields([{ field: "refresh_id", rule: "uuid", message: "must be a UUID" }]) };
   }
   request.note({ refreshId });
+  const registrations = readingProjectsOnce(parts.registrations);
   const [facts, progress, foreignKey] = await Promise.all([
     parts.readFacts(refreshId),
     parts.readProgress(refreshId),
-    refuseForeignKey(caller, parts.registrations),
+    refuseForeignKey(caller, registrations),
   ]);
   if (foreignKey !== undefined) return { ok: false, refusal: foreignKey };
-  const project = await parts.registrations.readProject(facts?.projectId ?? noProject);
+  const project = await registrations.readProject(facts?.projectId ?? noProject);
   if (facts === undefined || project?.ownerAddress !== caller.signer) {
     return { ok: false, refusal: refuse(404, "not_found", "there is no such refresh") };
   }
@@ -134,13 +135,14 @@ async function readFilter(
     const problem = { field: "collection_address", rule: "address", message: addressForm };
     return { ok: false, refusal: refuseFields([problem]) };
   }
-  const foreignKey = await refuseForeignKey(caller, parts.registrations);
+  const registrations = readingProjectsOnce(parts.registrations);
+  const foreignKey = await refuseForeignKey(caller, registrations);
   if (foreignKey !== undefined) return { ok: false, refusal: foreignKey };
   if (collectionAddress === undefined) {
-    const projects = await parts.registrations.readProjectsOfOwner(caller.signer);
+    const projects = await registrations.readProjectsOfOwner(caller.signer);
     return { ok: true, collectionAddress, projectIds: projects.map(({ projectId }) => projectId) };
   }
-  const owned = await findOwnCollection(collectionAddress, caller, parts.registrations);
+  const owned = await findOwnCollection(collectionAddress, caller, registrations);
   return owned.ok ? { ok: true, collectionAddress, projectIds: [owned.project.projectId] } : owned;
 }
 

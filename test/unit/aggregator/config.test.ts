@@ -7,9 +7,9 @@ describe("the aggregator's configuration", () => {
   });
 
   it("names every mistake at once", () => {
-    const parsed = parse({ TOKEN_CACHE_COUNT: "0", RETENTION_SECONDS: "1" });
+    const parsed = parse({ PROGRESS_CACHE_COUNT: "0", RETENTION_SECONDS: "1" });
     expect(parsed).toMatchObject({ ok: false });
     const problems = parsed.ok ? [] : parsed.problems.map((problem) => problem.split(":")[0]);
-    expect(problems.toSorted()).toEqual(["RETENTION_SECONDS", "TOKEN_CACHE_COUNT"]);
+    expect(problems.toSorted()).toEqual(["PROGRESS_CACHE_COUNT", "RETENTION_SECONDS"]);
   });
 });

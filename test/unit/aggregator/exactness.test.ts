@@ -52,7 +52,7 @@ function contextOf(log: Log, mayAct: () => boolean = () => true): BatchContext {
 }
 
 function instance(world: World, step: () => Promise<void>): Aggregator {
-  return new Aggregator({ generation, ...portsInto(world, step), heads: new Map(), progress: new Map() });
+  return new Aggregator({ generation, ...portsInto(world, step), progress: new Map() });
 }
 
 /** Hands `log` from index `from` to the aggregator in polls of the given sizes, calling `committed` after each. */

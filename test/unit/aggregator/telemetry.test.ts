@@ -19,7 +19,7 @@ async function setUp() {
   const logs: Record<string, unknown>[] = [];
   const logger = createLogger("aggregator", "info", { write: (line) => void logs.push(JSON.parse(line)) });
   const ports = portsInto(new World(), async () => {});
-  const caches = { heads: new Map(), progress: new Map() };
+  const caches = { progress: new Map() };
   const telemetry = createTelemetry(logger, metrics);
   const aggregator = new Aggregator({ generation: 1, ...ports, ...caches, telemetry });
   const value = async (series: string) => {

@@ -11,7 +11,7 @@ describe("the fetcher's configuration", () => {
       METADATA_API_TIMEOUT_MS: 3_000,
       MAX_ATTEMPTS: 3,
       BODY_CAP_BYTES: 262_144,
-      WINDOW_RECORDS: 30_000,
+      WINDOW_RECORDS: 20_000,
       WINDOW_BYTES: 67_108_864,
     });
   });

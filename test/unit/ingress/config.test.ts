@@ -7,6 +7,10 @@ it("needs nothing to be set", () => {
     config: {
       HTTP_PORT: 8080,
       OPERATIONS_PORT: 9101,
+      HTTP_MAX_CONNECTIONS: 4_096,
+      HTTP_MAX_CONNECTIONS_PER_ADDRESS: 256,
+      HTTP_MAX_REQUESTS_UNDER_WAY: 1_024,
+      HTTP_MAX_BODY_BYTES_HELD: 33_554_432,
       TRUSTED_PROXY_COUNT: 0,
       SIGNATURE_TOLERANCE_SECONDS: 300,
       REFRESHES_PER_HOUR: 20,
@@ -21,5 +25,12 @@ it("refuses keys that outlive their refresh's deadline: a repetition would publi
   expect(parse({ REFRESH_DEADLINE_SECONDS: "3600" })).toEqual({
     ok: false,
     problems: ["IDEMPOTENCY_TTL_SECONDS: must be at most REFRESH_DEADLINE_SECONDS"],
+  });
+});
+
+it("refuses room for bodies in which not even one of the largest fits", () => {
+  expect(parse({ HTTP_MAX_BODY_BYTES_HELD: "1000" })).toEqual({
+    ok: false,
+    problems: ["HTTP_MAX_BODY_BYTES_HELD: must be at least 131072"],
   });
 });

@@ -1,5 +1,6 @@
 import { createRequire } from "node:module";
 import { performance } from "node:perf_hooks";
+import { decodeFetchAnswer, type FetchAnswer } from "./fetch-answer.ts";
 import { type Fetched, Gathering } from "./gathering.ts";
 
 interface FetchRequest {
@@ -8,13 +9,8 @@ interface FetchRequest {
   readonly maxBytes: number;
 }
 
-interface FetchAnswer {
-  readonly responses: readonly { readonly partitions: readonly PartitionAnswer[] }[];
-}
-
-interface PartitionAnswer {
-  readonly highWatermark: string;
-  readonly messages: readonly { readonly offset: string }[];
+interface FetchResponse {
+  decode(payload: Buffer): Promise<FetchAnswer>;
 }
 
 interface BrokerPrototype {
@@ -24,13 +20,24 @@ interface BrokerPrototype {
 let patched = false;
 
 /**
- * kafkajs 2.2.4 asks every time with the same `minBytes` and `maxWaitTime`. A consumer with a `minBytes` above 1 gathers instead:
- * the first byte will do as long as it is idle, and a busy one waits (gathering.ts). All other consumers ask as before.
+ * Two things of kafkajs 2.2.4 are done here. It asks every time with the same `minBytes` and `maxWaitTime`: a consumer with a `minBytes`
+ * above 1 gathers instead, for which the first byte will do as long as it is idle, and which waits when it is busy (gathering.ts). And
+ * it takes several microseconds to read a record: what it is answered is read in fetch-answer.ts, as far as that can read it.
  */
 export function patchFetch(): void {
   if (patched) return;
   patched = true;
-  const { prototype } = createRequire(import.meta.url)("kafkajs/src/broker/index.js") as { prototype: BrokerPrototype };
+  const require = createRequire(import.meta.url);
+  gather(require("kafkajs/src/broker/index.js") as { prototype: BrokerPrototype });
+  readAnswers(require("kafkajs/src/protocol/requests/fetch/v11/response.js") as FetchResponse);
+}
+
+function readAnswers(response: FetchResponse): void {
+  const { decode } = response;
+  response.decode = async (payload) => decodeFetchAnswer(payload) ?? decode(payload);
+}
+
+function gather({ prototype }: { prototype: BrokerPrototype }): void {
   const { fetch } = prototype;
   // Every consumer has connections, and with them brokers, of its own.
   const gatherings = new WeakMap<BrokerPrototype, Gathering>();

@@ -28,21 +28,44 @@ export type Decoded<T> =
 
 /** A promise only where the registry has to be asked. */
 export function decodeMessage<T>(codec: Codec, place: TopicPartition, message: KafkaMessage): Decoded<T> | Promise<Decoded<T>> {
-  const { key } = message;
-  if (key === null || !isUtf8(key)) return { kind: "poison", cause: "undecodable", message: "the key is not text" };
+  const key = textOf(message.key);
+  if (key === undefined) return { kind: "poison", cause: "undecodable", message: "the key is not text" };
   const result = codec.decode<T>(place.topic, message.value);
-  const complete = (decoded: DecodeResult<T>): Decoded<T> => completed(decoded, place, { ...message, key });
-  return result instanceof Promise ? result.then(complete) : complete(result);
+  return result instanceof Promise
+    ? result.then((later) => completed(later, place, { message, key }))
+    : completed(result, place, { message, key });
+}
+
+export async function decodeMessages<T>(
+  codec: Codec,
+  place: TopicPartition,
+  messages: readonly KafkaMessage[],
+): Promise<readonly Decoded<T>[]> {
+  const decoded: Decoded<T>[] = [];
+  for (const message of messages) {
+    const one = decodeMessage<T>(codec, place, message);
+    decoded.push(one instanceof Promise ? await one : one);
+  }
+  return decoded;
+}
+
+let lastKey: { readonly bytes: Buffer; readonly text: string | undefined } | undefined;
+
+/** undefined: no text. Neighbours of one key share its bytes (fetch-answer.ts), and here the text. */
+function textOf(bytes: Buffer | null): string | undefined {
+  if (bytes === null) return undefined;
+  if (lastKey?.bytes !== bytes) lastKey = { bytes, text: isUtf8(bytes) ? bytes.toString() : undefined };
+  return lastKey.text;
 }
 
 function completed<T>(
   result: DecodeResult<T>,
   { topic, partition }: TopicPartition,
-  { key, value, offset, timestamp }: KafkaMessage & { key: Buffer },
+  { message: { value, offset, timestamp }, key }: { readonly message: KafkaMessage; readonly key: string },
 ): Decoded<T> {
   if (result.ok) {
-    const times = { offset: Number(offset), timestampMs: Number(timestamp) };
-    const record = { topic, partition, ...times, key: key.toString(), bytes: value?.length ?? 0, value: result.value };
+    const [offsetNumber, timestampMs] = [Number(offset), Number(timestamp)];
+    const record = { topic, partition, offset: offsetNumber, timestampMs, key, bytes: value?.length ?? 0, value: result.value };
     return { kind: "record", record };
   }
   const { cause, message } = result;

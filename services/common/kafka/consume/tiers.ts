@@ -10,6 +10,8 @@ import { PartitionMap } from "./partition-map.ts";
 const longestNapMs = 250;
 /** Between two looks whether there is room again for records that are due. */
 const roomNapMs = 50;
+/** Of all partitions together, before everything else that waits gets its turn: a tier that was away brings ten thousands at once. */
+const releasedAtOnce = 250;
 
 export interface TiersOptions<R> {
   readonly tiers: readonly TopicDefinition[];
@@ -69,15 +71,14 @@ export class Tiers<R extends { readonly timestampMs: number }> {
   }
 
   #releaseDue(): void {
-    const nowMs = this.#nowMs();
-    for (const [partition, held] of [...this.#held]) {
-      if (nowMs === undefined || this.#stopped || !this.#options.hasRoom()) break;
-      const lateMs = nowMs - (held.records.nextDueMs ?? nowMs);
-      const due = held.records.release(nowMs);
-      if (due.length === 0) continue;
-      this.#lateness.observe(lateMs / 1000);
+    const nowMs = this.#nowMs() ?? Number.NEGATIVE_INFINITY;
+    const due = [...this.#held].filter(([, { records }]) => (records.nextDueMs ?? Number.POSITIVE_INFINITY) <= nowMs);
+    for (const [partition, held] of due) {
+      if (this.#stopped || !this.#options.hasRoom()) break;
+      this.#lateness.observe((nowMs - (held.records.nextDueMs ?? nowMs)) / 1000);
+      const released = held.records.release(nowMs, Math.ceil(releasedAtOnce / due.length));
       if (held.records.size === 0) this.#held.delete(partition);
-      this.#options.release(partition, due, held.highWatermark);
+      this.#options.release(partition, released, held.highWatermark);
       if (held.records.size === 0) this.#options.onEmpty(partition);
     }
     this.#arm();

@@ -28,7 +28,7 @@ export interface WindowConsumerOptions<T> {
   readonly onLost: (partitions: readonly TopicPartition[]) => void;
   /** The consumer ended and cannot start again: the process has to. */
   readonly fail: (cause: unknown) => void;
-  /** For all handed out and unfinished records of the process; default 30,000 records and 64 MiB. */
+  /** For all handed out and unfinished records of the process; default 20,000 records and 64 MiB. */
   readonly budget?: { readonly records: number; readonly bytes: number };
   /** Default 1000. */
   readonly commitIntervalMs?: number;
@@ -43,11 +43,6 @@ export interface WindowConsumer {
   /** Fetches nothing more of the partition until `resume`; independent of the consumer's own pauses. */
   pause(partition: TopicPartition): void;
   resume(partition: TopicPartition): void;
-  /**
-   * Unread records behind that may be due: high watermark above position, as far as the last fetch has shown; none in a delay tier
-   * while a record of it that was read is held.
-   */
-  unread(partition: TopicPartition): boolean;
   /** The budget is spent: nothing is fetched of the main topic, and nothing of the tiers handed out, until a good part is finished. */
   readonly full: boolean;
   /** In the current assignment. */

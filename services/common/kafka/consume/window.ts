@@ -8,7 +8,6 @@ export type Addition = "new" | "in_flight" | "finished";
 export class PartitionWindow {
   /** Unfinished offsets, ascending because they are added so, with the bytes handed out for them; 0 while they are held. */
   readonly #unfinished = new Map<number, number>();
-  #heldCount = 0;
   #position: number;
   #committed: number;
 
@@ -23,11 +22,6 @@ export class PartitionWindow {
     return this.#position;
   }
 
-  /** Whether a record was added that is neither handed out nor finished. */
-  get holding(): boolean {
-    return this.#heldCount > 0;
-  }
-
   get lowWaterMark(): number {
     const [lowest] = this.#unfinished.keys();
     return lowest ?? this.#position;
@@ -36,7 +30,6 @@ export class PartitionWindow {
   add(offset: number): Addition {
     if (offset < this.#position) return this.#unfinished.has(offset) ? "in_flight" : "finished";
     this.#unfinished.set(offset, 0);
-    this.#heldCount += 1;
     this.#position = offset + 1;
     return "new";
   }
@@ -48,9 +41,7 @@ export class PartitionWindow {
 
   /** False when the record was finished meanwhile: a copy of it was under way since before the partition came back. */
   handOut(offset: number, bytes: number): boolean {
-    const before = this.#unfinished.get(offset);
-    if (before === undefined) return false;
-    if (before === 0) this.#heldCount -= 1;
+    if (!this.#unfinished.has(offset)) return false;
     this.#unfinished.set(offset, bytes);
     return true;
   }
@@ -58,7 +49,6 @@ export class PartitionWindow {
   /** The bytes that were handed out for it, 0 for a held one; undefined when it is not in the window (any more). */
   finish(offset: number): number | undefined {
     const bytes = this.#unfinished.get(offset);
-    if (bytes === 0) this.#heldCount -= 1;
     this.#unfinished.delete(offset);
     return bytes;
   }

@@ -7,6 +7,12 @@ export type Delivered =
   | Extract<SendResult, { ok: true }>
   | { readonly ok: false; readonly reason: "too_large"; readonly message: string };
 
+export type Failure = Extract<SendResult, { ok: false }>;
+
+export function notSent(message: string): Failure {
+  return { ok: false, reason: "not_sent", message };
+}
+
 /** A record in the producer's queue. */
 export interface Entry extends Queued {
   /** As in deploy/topics.yaml, for the metrics. */

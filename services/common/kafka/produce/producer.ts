@@ -7,7 +7,7 @@ import type { OutgoingRecord, RecordProducer, SendResult } from "../contracts.ts
 import { partitionOf } from "../partitioning.ts";
 import type { TopicDefinition, Topics } from "../topics.ts";
 import { ProduceConnection } from "./connection.ts";
-import { type Delivered, Delivery, type Entry } from "./delivery.ts";
+import { type Delivered, Delivery, type Entry, type Failure, notSent } from "./delivery.ts";
 import { type ProducerMetrics, producerMetrics } from "./metrics.ts";
 import { outcomeOf, type PartOutcome } from "./outcome.ts";
 import { type Part, ProduceQueue } from "./queue.ts";
@@ -35,8 +35,6 @@ export async function createProducer(kafka: Kafka, options: ProducerOptions): Pr
   await connection.connect();
   return new CoalescingProducer(connection, options);
 }
-
-type Failure = Extract<SendResult, { ok: false }>;
 
 class CoalescingProducer implements RecordProducer {
   readonly #connection: ProduceConnection;
@@ -74,19 +72,21 @@ class CoalescingProducer implements RecordProducer {
     });
   }
 
-  async deliver(
+  deliver(
     records: readonly OutgoingRecord[],
     { signal, mayAct = () => true }: { signal?: AbortSignal; mayAct?: () => boolean } = {},
   ): Promise<readonly Delivered[]> {
-    if (this.#closed || signal?.aborted) throw new AbandonedError("the delivery was given up before it began");
-    const delivery = new Delivery(records.length, mayAct);
-    for (const [index, record] of records.entries()) {
-      const end = (result: SendResult) => delivery.settle(index, result as Delivered);
-      delivery.entries.push(this.#entry(record, delivery, end));
+    try {
+      if (this.#closed || signal?.aborted) throw new AbandonedError("the delivery was given up before it began");
+      const delivery = this.#delivery(records, mayAct);
+      for (const entry of delivery.entries) this.#add(entry);
+      return signal === undefined ? delivery.settled : this.#abandonable(delivery, signal);
+    } catch (error) {
+      return Promise.reject(error);
     }
-    // All made before the first is queued: an unknown topic in the middle must not leave half a delivery behind.
-    for (const entry of delivery.entries) this.#add(entry);
-    if (signal === undefined) return delivery.settled;
+  }
+
+  #abandonable(delivery: Delivery, signal: AbortSignal): Promise<readonly Delivered[]> {
     const abandon = () => this.#abandon(delivery);
     signal.addEventListener("abort", abandon, { once: true });
     return delivery.settled.finally(() => signal.removeEventListener("abort", abandon));
@@ -108,6 +108,16 @@ class CoalescingProducer implements RecordProducer {
       if (entry.delivery === undefined) this.#end(entry, notSent("the producer is closed"));
       else this.#giveUp(entry, entry.delivery);
     }
+  }
+
+  /** All entries are made before the first is queued: an unknown topic in the middle must not leave half a delivery behind. */
+  #delivery(records: readonly OutgoingRecord[], mayAct: () => boolean): Delivery {
+    const delivery = new Delivery(records.length, mayAct);
+    for (const [index, record] of records.entries()) {
+      const end = (result: SendResult) => delivery.settle(index, result as Delivered);
+      delivery.entries.push(this.#entry(record, delivery, end));
+    }
+    return delivery;
   }
 
   #entry(record: OutgoingRecord, delivery: Delivery | undefined, end: Entry["end"]): Entry {
@@ -290,8 +300,4 @@ class CoalescingProducer implements RecordProducer {
       "produce.failed",
     );
   }
-}
-
-function notSent(message: string): Failure {
-  return { ok: false, reason: "not_sent", message };
 }

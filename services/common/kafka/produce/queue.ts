@@ -47,6 +47,8 @@ export class ProduceQueue<R extends Queued> {
   readonly #lines = new Map<string, Line<R>>();
   #recordCount = 0;
   #bytes = 0;
+  /** Records for one partition come one after the other. */
+  #lastLine: Line<R> | undefined;
 
   constructor(limits: CallLimits) {
     this.#limits = limits;
@@ -139,10 +141,17 @@ export class ProduceQueue<R extends Queued> {
     const records = [...this.#lines.values()].flatMap((line) => line.waiting.filter((record) => !record.done));
     for (const record of records) this.#mark(record, false);
     this.#lines.clear();
+    this.#lastLine = undefined;
     return records;
   }
 
   #line({ topic, partition }: { topic: string; partition: number }): Line<R> {
+    if (this.#lastLine?.partition !== partition || this.#lastLine.topic !== topic)
+      this.#lastLine = this.#lineOf(topic, partition);
+    return this.#lastLine;
+  }
+
+  #lineOf(topic: string, partition: number): Line<R> {
     const key = `${partition}/${topic}`;
     const existing = this.#lines.get(key);
     if (existing !== undefined) return existing;

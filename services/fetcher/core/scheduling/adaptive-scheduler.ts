@@ -1,5 +1,5 @@
 import type { CallResult } from "../results.ts";
-import type { Schedulable, Scheduler } from "../scheduler.ts";
+import type { Outlook, Schedulable, Scheduler } from "../scheduler.ts";
 import { HostQueue } from "./host-queue.ts";
 import { LearnedHosts } from "./learned-hosts.ts";
 import { verdictOf } from "./verdict.ts";
@@ -106,10 +106,6 @@ export class AdaptiveScheduler<T extends Schedulable> implements Scheduler<T> {
     return dropped;
   }
 
-  surplus(queue: string, nowMs: number): number {
-    return this.#queues.get(queue)?.surplus(nowMs) ?? 0;
-  }
-
   shed(name: string, count: number): readonly T[] {
     const queue = this.#queues.get(name);
     const shed: T[] = [];
@@ -123,8 +119,12 @@ export class AdaptiveScheduler<T extends Schedulable> implements Scheduler<T> {
     return shed;
   }
 
-  expectedWaitMs(queue: string, nowMs: number): number {
-    return this.#queues.get(queue)?.expectedWaitMs(nowMs) ?? 0;
+  outlook(queue: string, nowMs: number): Outlook {
+    return this.#queues.get(queue)?.outlook(nowMs) ?? { queue, waiting: 0, perSecond: 1, asleepMs: 0 };
+  }
+
+  *outlooks(nowMs: number): Iterable<Outlook> {
+    for (const queue of this.#queues.values()) if (queue.waiting > 0) yield queue.outlook(nowMs);
   }
 
   /** For the operator: what all hosts with work are taken to stand at once, and how many of them are left alone. */

@@ -1,5 +1,5 @@
 import { RateCeiling } from "../rate-ceiling.ts";
-import type { Schedulable } from "../scheduler.ts";
+import type { Outlook, Schedulable } from "../scheduler.ts";
 import { HostSleep } from "./host-sleep.ts";
 import { HostSpeed, type LearnedSpeed, type SpeedBounds } from "./host-speed.ts";
 import { LastAttempts } from "./last-attempts.ts";
@@ -12,8 +12,6 @@ import { WaitingTasks } from "./waiting-tasks.ts";
 const deadPace = { concurrency: 8, perSecond: 25 };
 /** Of the learned rate, while a last attempt waits or is under way. */
 const calmShare = 0.85;
-const keptCount = 1_000;
-const keptMs = 2_000;
 /** What a pace that is still doubling may soon be; a wait that is overrated leaves the host idle. */
 const growth = 4;
 /** A measured pace needs as long to mean something. */
@@ -35,7 +33,10 @@ export class HostQueue<T extends Schedulable> {
   readonly #last = new WaitingTasks<T>();
   readonly #ends = new RecentCount();
   #started = 0;
+  /** Since when it has had more to do than may be under way. */
   #busySinceMs = 0;
+  /** When a call ended last, or the first of those under way started. */
+  #heardMs = 0;
 
   constructor(name: string, { bounds, learned }: { bounds: SpeedBounds; learned: LearnedSpeed & { untilMs: number } }) {
     this.name = name;
@@ -90,7 +91,8 @@ export class HostQueue<T extends Schedulable> {
     const from = this.#choose(nowMs);
     const task = from.takeOldest();
     if (task === undefined) return undefined;
-    if (this.#started === 0) this.#busySinceMs = nowMs;
+    if (this.#started === 0) this.#heardMs = nowMs;
+    if (this.#started === 0 || this.waiting === 0) this.#busySinceMs = nowMs;
     this.#started += 1;
     if (task.lastAttempt) this.#gate.started(nowMs);
     if (task.maxRequestsPerSecond !== null) this.#declaredRate.start(task.maxRequestsPerSecond, nowMs);
@@ -103,6 +105,7 @@ export class HostQueue<T extends Schedulable> {
   ended(call: EndedCall): void {
     this.#started -= 1;
     this.#ends.add(call.endedMs);
+    this.#heardMs = call.endedMs;
     this.#gate.ended(call);
     const probe = call.verdict === "refused" && this.#sleep.ramp <= 1;
     this.#sleep.ended(call);
@@ -125,13 +128,8 @@ export class HostQueue<T extends Schedulable> {
     return (newestLast > newest ? this.#last : this.#ordinary).takeNewest() ?? this.#last.takeNewest();
   }
 
-  surplus(nowMs: number): number {
-    const awakeMs = Math.max(0, keptMs - this.#asleepMs(nowMs));
-    return Math.max(0, this.waiting - Math.max(keptCount, Math.ceil((this.#pacePerSecond(nowMs) * awakeMs) / 1_000)));
-  }
-
-  expectedWaitMs(nowMs: number): number {
-    return this.#asleepMs(nowMs) + (this.waiting / this.#pacePerSecond(nowMs)) * 1_000;
+  outlook(nowMs: number): Outlook {
+    return { queue: this.name, waiting: this.waiting, perSecond: this.#pacePerSecond(nowMs), asleepMs: this.#asleepMs(nowMs) };
   }
 
   #asleepMs(nowMs: number): number {
@@ -139,9 +137,13 @@ export class HostQueue<T extends Schedulable> {
   }
 
   #pacePerSecond(nowMs: number): number {
+    const head = this.#ordinary.oldest ?? this.#last.oldest;
+    // Calls that have not ended yet take at least as long.
+    const callMs = Math.max(this.#speed.meanCallMs, this.#started > 0 ? nowMs - this.#heardMs : 0);
+    const most = Math.min(head?.maxRequestsPerSecond ?? never, ((head?.maxConcurrency ?? never) / callMs) * 1_000);
+    const likely = Math.min(this.#perSecond(nowMs), (this.#speed.concurrency / callMs) * 1_000);
     const measured = this.#started > 0 && nowMs - this.#busySinceMs >= measuredMs ? this.#ends.total(nowMs) : 0;
-    const likely = Math.min(this.#perSecond(nowMs), (this.#speed.concurrency / this.#speed.meanCallMs) * 1_000);
-    return (measured > 0 ? measured : likely) * (this.#speed.growing ? growth : 1);
+    return Math.min(most, (measured > 0 ? measured : likely) * (this.#speed.growing ? growth : 1));
   }
 
   #perSecond(nowMs: number): number {

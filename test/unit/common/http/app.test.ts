@@ -56,10 +56,10 @@ describe("the application", () => {
     expect(await response.json()).toEqual({ code: "conflict", message: "no" });
   });
 
-  it("answers what was thrown with 503 and keeps its text to the log", async () => {
+  it("L7 answers what was thrown with 503, and keeps its text and its stack to the log", async () => {
     const response = await fetch(`${app.url}/v1/broken`);
     expect([response.status, response.headers.get("retry-after")]).toEqual([503, "2"]);
-    expect(await response.json()).toEqual({ code: "unavailable", message: expect.not.stringContaining("secret") });
+    expect(await response.json()).toEqual({ code: "unavailable", message: expect.not.stringMatching(/secret|\.ts|\bat /) });
     expect(app.logged().find((line) => line.event === "request.failed")).toMatchObject({ err: { message: "secret detail" } });
   });
 
@@ -90,7 +90,7 @@ describe("the application", () => {
     expect([response.status, response.headers.get("allow")]).toEqual([204, "HEAD, GET, OPTIONS"]);
   });
 
-  it("refuses TRACE, which would show a proxy's headers", async () => {
+  it("J27 refuses TRACE, which would show a proxy's headers", async () => {
     const answer = await exchange(app.port, "TRACE /v1/things HTTP/1.1\r\nHost: a\r\nX-Secret: 1\r\nConnection: close\r\n\r\n");
     expect(answer).toMatch(/^HTTP\/1\.1 405 /);
     expect(answer).not.toMatch(/x-secret/i);
@@ -142,10 +142,10 @@ describe("requests that intermediaries read differently", () => {
   const request = (head: string) => exchange(app.port, `${head}\r\nConnection: close\r\n\r\n`);
 
   it.each([
-    ["two Host headers", "GET /v1/things/1 HTTP/1.1\r\nHost: a\r\nHost: b"],
-    ["no Host header", "GET /v1/things/1 HTTP/1.1\r\nX-A: b"],
-    ["a Host with credentials", "GET /v1/things/1 HTTP/1.1\r\nHost: evil.com:fake@legit.com"],
-    ["an absolute target", "GET http://evil.com/v1/things/1 HTTP/1.1\r\nHost: a"],
+    ["J24 two Host headers", "GET /v1/things/1 HTTP/1.1\r\nHost: a\r\nHost: b"],
+    ["J9 no Host header", "GET /v1/things/1 HTTP/1.1\r\nX-A: b"],
+    ["J25 a Host with credentials", "GET /v1/things/1 HTTP/1.1\r\nHost: evil.com:fake@legit.com"],
+    ["J26 an absolute target", "GET http://evil.com/v1/things/1 HTTP/1.1\r\nHost: a"],
     ["an asterisk", "OPTIONS * HTTP/1.1\r\nHost: a"],
   ])("%s is 400", async (_name, head) => {
     const answer = await request(head);
@@ -153,35 +153,45 @@ describe("requests that intermediaries read differently", () => {
     expect(answer).toContain('"code":"invalid_request"');
   });
 
-  it("an Upgrade is ignored and the request answered", async () => {
+  it("J28 an Upgrade is ignored and the request answered", async () => {
     const head = "GET /v1/things/1 HTTP/1.1\r\nHost: a\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__";
     expect(await exchange(app.port, `${head}\r\nConnection: Upgrade, HTTP2-Settings, close\r\n\r\n`)).toMatch(/^HTTP\/1\.1 200 /);
   });
 
-  it("an unknown expectation is 417", async () => {
+  it("J17 an unknown expectation is 417", async () => {
     expect(await request("GET /v1/things/1 HTTP/1.1\r\nHost: a\r\nExpect: miracles")).toMatch(
       /^HTTP\/1\.1 417 .*invalid_request/s,
     );
   });
 
   it.each([
-    ["duplicate content-length", "POST /v1/things HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}"],
-    ["length and chunks", "POST /v1/things HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}"],
-    ["an unknown transfer coding", "POST /v1/things HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: xchunked\r\n\r\n{}"],
-    ["a folded header", "GET /v1/things/1 HTTP/1.1\r\nHost: a\r\nContent-Length:\r\n 2\r\n\r\n{}"],
-    ["a line that ends in CR alone", "GET /v1/things/1 HTTP/1.1\rHost: a\r\r"],
-    ["a blank before the colon", "POST /v1/things HTTP/1.1\r\nHost: a\r\nContent-Length : 2\r\n\r\n{}"],
-    ["a blank before the first header", "POST /v1/things HTTP/1.1\r\n Content-Length: 2\r\nHost: a\r\n\r\n{}"],
+    ["J10 duplicate content-length", "POST /v1/things HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}"],
+    ["J11 length and chunks", "POST /v1/things HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}"],
+    ["J12 an unknown transfer coding", "POST /v1/things HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: xchunked\r\n\r\n{}"],
+    ["J13 a folded header", "GET /v1/things/1 HTTP/1.1\r\nHost: a\r\nContent-Length:\r\n 2\r\n\r\n{}"],
+    ["J16 a line that ends in CR alone", "GET /v1/things/1 HTTP/1.1\rHost: a\r\r"],
+    ["CVE-2021-22959: a blank before the colon", "POST /v1/things HTTP/1.1\r\nHost: a\r\nContent-Length : 2\r\n\r\n{}"],
+    ["CVE-2024-27982: a blank before the first header", "POST /v1/things HTTP/1.1\r\n Content-Length: 2\r\nHost: a\r\n\r\n{}"],
     [
       "chunks that are not the last coding",
       "POST /v1/things HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n",
     ],
-    ["a folded transfer coding", "POST /v1/things HTTP/1.1\r\nHost: a\r\nTransfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n"],
     [
-      "a coding that only looks like chunked",
+      "CVE-2022-32215: a folded transfer coding",
+      "POST /v1/things HTTP/1.1\r\nHost: a\r\nTransfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n",
+    ],
+    [
+      "CVE-2022-32213: a coding that only looks like chunked",
       "POST /v1/things HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunkedchunked\r\n\r\n0\r\n\r\n",
     ],
-    ["a header that ends in LF alone", "POST /v1/things HTTP/1.1\r\nHost: a\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"],
+    [
+      "CVE-2022-32214: a header that ends in LF alone",
+      "POST /v1/things HTTP/1.1\r\nHost: a\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    ],
+    [
+      "CVE-2021-22960: a line end inside a chunk's extension",
+      "POST /v1/things HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n2;\n{}\r\n0\r\n\r\n",
+    ],
     ["no HTTP at all", "EHLO a\r\n\r\n"],
   ])("%s is 400 in JSON and closes the connection", async (_name, bytes) => {
     const answer = await exchange(app.port, bytes);
@@ -190,8 +200,8 @@ describe("requests that intermediaries read differently", () => {
   });
 
   it.each([
-    ["a long header", `GET / HTTP/1.1\r\nHost: a\r\nX-A: ${"a".repeat(20_000)}\r\n\r\n`],
-    ["a long path", `GET /${"a".repeat(20_000)} HTTP/1.1\r\nHost: a\r\n\r\n`],
+    ["J14 a long header", `GET / HTTP/1.1\r\nHost: a\r\nX-A: ${"a".repeat(20_000)}\r\n\r\n`],
+    ["J15 a long path", `GET /${"a".repeat(20_000)} HTTP/1.1\r\nHost: a\r\n\r\n`],
   ])("%s is 431 in JSON", async (_name, bytes) => {
     expect(await exchange(app.port, bytes)).toMatch(/^HTTP\/1\.1 431 .*\{"code":"invalid_request"/s);
   });
@@ -213,18 +223,19 @@ describe("the server", () => {
   });
 
   it.each([
-    ["X-Forwarded-Proto", `a${" ".repeat(14_000)}b`],
+    ["CVE-2025-25200: X-Forwarded-Proto", `a${" ".repeat(14_000)}b`],
     ["X-Forwarded-Host", `a${" ,".repeat(7_000)}b`],
     ["X-Forwarded-For", `1.1.1.1${" ,".repeat(7_000)}`],
     ["Content-Type", `application/json;${" ".repeat(14_000)}x`],
   ])("is not kept busy by %s full of blanks", async (name, value) => {
-    const startedMs = performance.now();
-    const head = `POST /v1/things HTTP/1.1\r\nHost: a\r\n${name}: ${value}\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}`;
+    const before = process.cpuUsage();
+    const head = `POST /v1/things HTTP/1.1\r\nHost: a\r\n${name.split(" ").at(-1)}: ${value}\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}`;
     expect(await exchange(app.port, head)).toMatch(/^HTTP\/1\.1 415 /);
-    expect(performance.now() - startedMs).toBeLessThan(500);
+    // Of this process, whatever else the machine does: a pattern that tries every blank from every blank takes seconds.
+    expect(process.cpuUsage(before).user / 1_000).toBeLessThan(1_000);
   });
 
-  it("refuses a megabyte of chunk extensions", async () => {
+  it("CVE-2024-22019: refuses a megabyte of chunk extensions", async () => {
     const head = "POST /v1/things HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
     const answer = await exchange(app.port, `${head}2;${"a".repeat(1024 * 1024)}\r\n{}\r\n0\r\n\r\n`).catch(messageOf);
     expect(answer).toMatch(/^HTTP\/1\.1 413 |ECONNRESET|EPIPE/);

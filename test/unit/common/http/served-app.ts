@@ -2,6 +2,7 @@ import { connect } from "node:net";
 import { Writable } from "node:stream";
 import { systemClock } from "../../../../services/common/clock.ts";
 import { type AppOptions, createApp, type Route } from "../../../../services/common/http/app.ts";
+import type { LoadLimits } from "../../../../services/common/http/load.ts";
 import { HttpServer, type HttpServerOptions } from "../../../../services/common/http/server.ts";
 import { createLogger } from "../../../../services/common/logging/logger.ts";
 import { Metrics } from "../../../../services/common/metrics/metrics.ts";
@@ -17,7 +18,7 @@ export interface ServedApp {
 /** The routes behind a listening server, everybody admitted unless `admit` says otherwise. */
 export async function serveApp(
   routes: readonly Route<undefined>[],
-  options: { admit?: AppOptions<undefined>["admit"]; server?: Partial<HttpServerOptions> } = {},
+  options: { admit?: AppOptions<undefined>["admit"]; server?: Partial<HttpServerOptions>; load?: LoadLimits } = {},
 ): Promise<ServedApp> {
   const lines: string[] = [];
   const sink = new Writable({
@@ -33,6 +34,7 @@ export async function serveApp(
     logger: createLogger("test", "info", sink),
     metrics,
     clock: systemClock,
+    ...(options.load === undefined ? {} : { load: options.load }),
   });
   const server = new HttpServer(app, { maxConnections: 100, ...options.server });
   const port = await server.listen("127.0.0.1", 0);

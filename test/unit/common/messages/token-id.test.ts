@@ -65,6 +65,8 @@ describe("bucketOf", () => {
     ["0", "0"],
     ["255", "0"],
     ["256", "1"],
+    ["999999999999999", "3906249999999"],
+    ["1000000000000000", "3906250000000"],
     [largest.toString(), (2n ** 248n - 1n).toString()],
   ])("puts %s into bucket %s", (tokenId, bucket) => {
     expect(bucketOf(tokenId)).toBe(bucket);

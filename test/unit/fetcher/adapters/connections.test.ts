@@ -1,8 +1,11 @@
 import { createHash } from "node:crypto";
 import { once } from "node:events";
+import type { Socket } from "node:net";
 import { Worker } from "node:worker_threads";
 import { afterEach, describe, expect, it } from "vitest";
-import { OriginPool } from "../../../../services/fetcher/adapters/origin-pool.ts";
+import { systemClock } from "../../../../services/common/clock.ts";
+import { Openings } from "../../../../services/fetcher/adapters/openings.ts";
+import { type Connection, OriginPool } from "../../../../services/fetcher/adapters/origin-pool.ts";
 import { writeHostile } from "../../../support/metadata-api/hostile-writer.ts";
 import { waitFor } from "../../../support/wait-for.ts";
 import { failureOf, guardedApi } from "./guarded-api.ts";
@@ -126,10 +129,21 @@ describe("connections", () => {
   });
 
   it("are forgotten when they are closed: what is kept is what is open", async () => {
-    const raw = await server(numbered);
+    // Answered when all have been asked: none is there to be used again before.
+    const asked: Socket[] = [];
+    let answeredAt = 0;
+    const raw = await server((socket) => {
+      asked.push(socket);
+      if (asked.length < answeredAt) return;
+      for (const waiting of asked.splice(0)) waiting.write(answerOf("{}"));
+    });
     const calls = api();
-    const many = (count: number) =>
-      Promise.all(Array.from({ length: count }, (_, id) => calls.call({ projectId: 1, origin: raw.origin, path: `/${id}` })));
+    const many = (count: number) => {
+      answeredAt = count;
+      return Promise.all(
+        Array.from({ length: count }, (_, id) => calls.call({ projectId: 1, origin: raw.origin, path: `/${id}` })),
+      );
+    };
     await many(50);
     expect(calls.idleConnections).toBe(50);
     await many(20);
@@ -148,10 +162,12 @@ describe("connections", () => {
 
   it("are kept idle up to a number, of all origins together", () => {
     const idleCount = { now: 0, most: 5 };
-    const pools = ["http://127.0.0.1:1", "http://127.0.0.1:2"].map(
-      (origin) => new OriginPool(origin, () => undefined, idleCount),
-    );
-    const taken = pools.flatMap((pool) => Array.from({ length: 4 }, () => ({ pool, connection: pool.take() })));
+    const shared = { idleCount, openings: new Openings(systemClock) };
+    const pools = ["http://127.0.0.1:1", "http://127.0.0.1:2"].map((origin) => new OriginPool(origin, () => undefined, shared));
+    const taken: { pool: OriginPool; connection: Connection }[] = [];
+    for (const pool of pools) {
+      for (let count = 0; count < 4; count++) pool.use((connection) => void taken.push({ pool, connection }));
+    }
     for (const { pool, connection } of taken) pool.giveBack(connection);
     expect(taken.map(({ connection }) => connection.client.destroyed)).toEqual([...Array(5).fill(false), ...Array(3).fill(true)]);
     expect(idleCount.now).toBe(5);
@@ -187,6 +203,17 @@ describe("connections", () => {
       if (pause) await open(raw, 0);
     }
     expect(raw.connectionCount).toBe(3);
+  });
+
+  it("that bring an answer nobody asked for do not give it to a call that waits for a connection either", async () => {
+    const raw = await server((socket, number) => {
+      const path = raw.requests[number - 1]?.split(" ")[1];
+      socket.write(Buffer.concat([answerOf(JSON.stringify({ path })), answerOf('{"poison":true}')]));
+    });
+    const calls = api();
+    const paths = Array.from({ length: 100 }, (_, id) => `/${id}`);
+    const results = await Promise.all(paths.map((path) => calls.call({ projectId: 1, origin: raw.origin, path })));
+    expect(results.map((result) => result.ok && result.text)).toEqual(paths.map((path) => JSON.stringify({ path })));
   });
 });
 

@@ -136,6 +136,30 @@ describe("the body cap", () => {
   });
 });
 
+describe("a chunk extension of 1 MB", () => {
+  const chunkSize = body.length.toString(16);
+  const begin = `${head("200 OK", "transfer-encoding: chunked")}${chunkSize};x=${"y".repeat(1_048_576)}`;
+
+  it("is dropped without a word when the body comes with it: the token has its metadata", async () => {
+    // Time stands still, so that this call cannot be one that lasts, however busy this machine is.
+    const quick = guardedApi({ clock: { nowMs: Date.now, monotonicMs: () => 0 } });
+    await withServer(writes(`${begin}\r\n${body}\r\n0\r\n\r\n`), async ({ origin }) => {
+      const result = await quick.call({ projectId: 1, origin, path: "/42" });
+      expect(result).toMatchObject({ ok: true, text: body, bodyBytes: body.length });
+    });
+    quick.close();
+  });
+
+  it("is cut off as too large when nothing comes of it, and not at the deadline", async () => {
+    const patient = guardedApi({ timeoutMs: 60_000 });
+    await withServer(writes(begin), async ({ origin }) => {
+      const result = await patient.call({ projectId: 1, origin, path: "/42" });
+      expect(failureOf(result)).toMatchObject({ detail: "body_too_large", status: 200, bodyBytes: 0 });
+    });
+    expect([patient.underWay, patient.idleConnections]).toEqual([0, 0]);
+  });
+});
+
 describe("what is not asked for", () => {
   it("does not decode compressed bytes", async () => {
     const { result } = await callOnce(

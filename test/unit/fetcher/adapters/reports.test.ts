@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { createReports } from "../../../../services/fetcher/adapters/reports.ts";
 import { conclude } from "../../../../services/fetcher/core/attempt-rules.ts";
 import type { CallResult } from "../../../../services/fetcher/core/results.ts";
-import type { Work } from "../../../../services/fetcher/core/work.ts";
+import { Work } from "../../../../services/fetcher/core/work.ts";
 import { createServiceContext } from "../../../support/service-context.ts";
 import { failure, rules, success, tokenRefresh, topics } from "../core/records.ts";
 
@@ -12,18 +12,9 @@ function reporting(logLevel: string) {
   const report = createReports({ logger, metrics, tiers: topics.retryTiers, maxAttempts: 3 });
   const workOf = (changes: Parameters<typeof tokenRefresh>[0] = {}): Work => {
     const refresh = tokenRefresh(changes);
-    return {
-      identity: "x",
-      refresh,
-      endpoint: { ok: true, url: refresh.metadata_api_url, origin: "https://api.example.com" },
-      positions: [],
-      offeredAtMs: 0,
-      queue: `${refresh.project_id} https://api.example.com`,
-      maxConcurrency: null,
-      maxRequestsPerSecond: null,
-      firstQueuedAt: refresh.first_queued_at,
-      lastAttempt: false,
-    };
+    const endpoint = { ok: true, url: refresh.metadata_api_url, origin: "https://api.example.com" } as const;
+    const route = { endpoint, queue: `${refresh.project_id} ${endpoint.origin}` };
+    return new Work(refresh, { route, positions: [], offeredAtMs: 0, lastAttempt: false });
   };
   const attempted = (result: CallResult, changes: Parameters<typeof tokenRefresh>[0] = {}) => {
     const work = workOf(changes);

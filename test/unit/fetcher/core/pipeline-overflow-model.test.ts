@@ -18,7 +18,7 @@ interface Line extends TopicPartition {
 
 /** A log with its tiers, around a pipeline whose calls, deliveries and moves end in the order that a script says. */
 class Model {
-  readonly world = world({ kept: 3, perQueue: 2, msPerRecord: 700 });
+  readonly world = world({ windowRecords: 8, perQueue: 2, msPerRecord: 700 });
   readonly lines = new Map<string, Line>();
   readonly pausedSinceMs = new Map<string, number>();
   readonly longestPauseMs: number[] = [0];
@@ -33,7 +33,6 @@ class Model {
         this.lines.set(`${partition}/${topic}`, { topic, partition, records: [], left: new Set(), position: 0 });
       }
     }
-    this.world.state.unread = (partition) => this.#due(this.#line(partition)).length > 0;
   }
 
   produce(project: number, count: number): void {

@@ -1,5 +1,5 @@
 import type { Clock } from "../../../../services/common/clock.ts";
-import type { DecodedRecord, TopicPartition } from "../../../../services/common/kafka/contracts.ts";
+import type { DecodedRecord } from "../../../../services/common/kafka/contracts.ts";
 import type { TopicDefinition } from "../../../../services/common/kafka/topics.ts";
 import type { TokenRefresh } from "../../../../services/common/messages/records.ts";
 import type { Conclusion } from "../../../../services/fetcher/core/attempt-rules.ts";
@@ -39,15 +39,19 @@ export interface MoveRequest {
   readonly wanted: () => boolean;
 }
 
+export interface WorldOptions extends ScriptedSchedulerOptions {
+  /** Default 30,000. */
+  readonly windowRecords?: number;
+}
+
 /** A pipeline in a world that a test scripts: nothing ends, no time passes, but when the test says so. */
-export function world(options: ScriptedSchedulerOptions = {}) {
+export function world({ windowRecords = 30_000, ...options }: WorldOptions = {}) {
   const state = {
     nowMs: 1_790_000_000_000,
     monotonicMs: 1_000,
     mayAct: true,
     hasRoom: true,
     endpointOk: true,
-    unread: (_partition: TopicPartition): boolean => false,
     windowFull: false,
   };
   const calls: Open<TokenRefresh, CallResult>[] = [];
@@ -73,7 +77,7 @@ export function world(options: ScriptedSchedulerOptions = {}) {
       bury: async (_record, reason) => void buried.push(reason),
       finish: ({ topic, partition: number, offset }) => void finished.push({ topic, partition: number, offset }),
       mayAct: () => state.mayAct,
-      unread: (behind) => state.unread(behind),
+      windowRecords,
       windowFull: () => state.windowFull,
       pause: (paused) => void pauses.push(`pause ${paused.partition}/${paused.topic}`),
       resume: (resumed) => void pauses.push(`resume ${resumed.partition}/${resumed.topic}`),

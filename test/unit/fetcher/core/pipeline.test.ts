@@ -30,6 +30,21 @@ describe("the pipeline", () => {
     expect(calls).toHaveLength(2);
   });
 
+  it("starts the first calls of a large batch before it has taken over the last of its records", () => {
+    const { pipeline, calls } = world({ perQueue: 5 });
+    const records = Array.from({ length: 100 }, (_, ordinal) => recordOf(tokenRefresh({ ordinal }), ordinal));
+    let startedBefore = -1;
+    const last = {
+      ...recordOf(tokenRefresh(), 100),
+      get value() {
+        startedBefore = Math.max(startedBefore, calls.length);
+        return tokenRefresh({ ordinal: 100 });
+      },
+    };
+    pipeline.take([...records, last]);
+    expect(startedBefore).toBe(5);
+  });
+
   it("calls a record once that comes again while it waits, while it is called and while it is delivered, and finishes every one", async () => {
     const { pipeline, calls, deliveries, finished, duplicateCount } = world({ perQueue: 1 });
     const other = tokenRefresh({ ordinal: 9 });
@@ -58,7 +73,7 @@ describe("the pipeline", () => {
     expect(calls).toHaveLength(2);
   });
 
-  it.each([{ attempt: 2 }, { emission: 2 }, { ordinal: 1 }, { refresh_id: "another" }])(
+  it.each([{ attempt: 2 }, { emission: 2 }, { ordinal: 1 }, { refresh_id: "0f9f0cf0-9a8c-4f3e-8a58-0d6e7b1f2a12" }])(
     "takes a record with %o for another one",
     (change) => {
       const { pipeline, calls } = world();
@@ -101,6 +116,10 @@ describe("the pipeline", () => {
     { attempt: 0 },
     { attempt: -1 },
     { attempt: 4 },
+    { attempt: 256 },
+    { emission: -1 },
+    { emission: 256 },
+    { ordinal: -1 },
     { token_id: "../7" },
     { max_concurrency: 0 },
     { max_requests_per_second: 0 },

@@ -155,7 +155,7 @@ describe("the scheduler", () => {
     expect(names(takeAll(fair))).toEqual(["1/3", "2/4", "3/1", "3/5", "500/0", "500/2", "700/6"]);
   });
 
-  it("sheds the newest first, last attempts among them, and knows how long the rest will wait", () => {
+  it("sheds the newest first, last attempts among them, and knows how soon the rest will be done", () => {
     const fair = scheduler({ perQueue: 10 });
     for (const firstQueuedAt of [5, 1, 4]) fair.offer(task("a", `${firstQueuedAt}`, { firstQueuedAt }), 0);
     fair.offer(task("a", "6 last", { firstQueuedAt: 6, lastAttempt: true }), 0);
@@ -163,9 +163,32 @@ describe("the scheduler", () => {
     expect(fair.waiting).toBe(2);
     expect(names(fair.shed("a", 9))).toEqual(["4", "1"]);
     for (const entry of many("b", 3_000)) fair.offer(entry, 0);
-    expect(fair.surplus("b", 0)).toBe(2_000);
-    // 8 calls at once that are taken to last 100 ms each, and soon four times as many.
-    expect(fair.expectedWaitMs("b", 0)).toBeCloseTo(37_500 / 4);
+    expect(fair.outlook("b", 0)).toMatchObject({ queue: "b", waiting: 3_000, asleepMs: 0 });
+    expect([...fair.outlooks(0)]).toEqual([fair.outlook("b", 0)]);
+  });
+
+  it("takes no host for faster than its owner allows, or than its calls last that have not ended yet", () => {
+    const fair = scheduler({ perQueue: 10 });
+    const paceOf = (queue: string, nowMs: number) => fair.outlook(queue, nowMs).perSecond;
+    fair.offer(task("few", "a", { maxConcurrency: 2 }), 0);
+    fair.offer(task("paced", "b", { maxRequestsPerSecond: 5 }), 0);
+    expect([paceOf("few", 0), paceOf("paced", 0)]).toEqual([20, 5]);
+    for (const entry of many("hangs", 100)) fair.offer(entry, 0);
+    takeAll(fair, 0);
+    const young = paceOf("hangs", 100);
+    expect(young).toBeGreaterThan(50);
+    expect(paceOf("hangs", 900)).toBeCloseTo(young / 9);
+    expect(paceOf("hangs", 2_000)).toBeLessThanOrEqual(young / 20);
+  });
+
+  it("measures no pace by what comes when there is too little to do", () => {
+    const fair = scheduler({ perQueue: 10 });
+    for (let nowMs = 0; nowMs < 3_000; nowMs += 100) {
+      fair.offer(task("a", `${nowMs}`), nowMs);
+      for (const started of takeAll(fair, nowMs)) fair.finish(started, answered, nowMs + 99);
+    }
+    for (const entry of many("a", 100)) fair.offer(entry, 3_000);
+    expect(fair.outlook("a", 3_000).perSecond).toBeGreaterThan(100);
   });
 
   it("lets a host sleep until the latest instant that it asked for, and wakes it with one call", () => {
@@ -178,7 +201,7 @@ describe("the scheduler", () => {
     for (const entry of rest) fair.finish(entry, answered, 30);
     expect(fair.nextStartMs()).toBe(30_010);
     expect(takeAll(fair, 30_009)).toEqual([]);
-    expect(fair.expectedWaitMs("a", 10_010)).toBeGreaterThan(20_000);
+    expect(fair.outlook("a", 10_010).asleepMs).toBe(20_000);
     expect(fair.hosts(20_000).asleep).toBe(1);
     const [probe, ...more] = takeAll(fair, 30_010);
     expect(more).toEqual([]);

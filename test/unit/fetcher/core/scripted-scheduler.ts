@@ -1,12 +1,10 @@
-import type { Scheduler } from "../../../../services/fetcher/core/scheduler.ts";
+import type { Outlook, Scheduler } from "../../../../services/fetcher/core/scheduler.ts";
 import type { Work } from "../../../../services/fetcher/core/work.ts";
 
 export interface ScriptedSchedulerOptions {
   /** Calls under way for one queue; default 10. */
   readonly perQueue?: number;
-  /** What a queue keeps before it has a surplus; default none. */
-  readonly kept?: number;
-  /** What each waiting record adds to the expected wait; default 100. */
+  /** What each waiting record is taken to cost its host; default 100. */
   readonly msPerRecord?: number;
 }
 
@@ -16,8 +14,8 @@ export class ScriptedScheduler implements Scheduler<Work> {
   readonly #queues = new Map<string, { waiting: Work[]; started: number }>();
   sleepsUntilMs = 0;
 
-  constructor({ perQueue = 10, kept = 0, msPerRecord = 100 }: ScriptedSchedulerOptions) {
-    this.#options = { perQueue, kept, msPerRecord };
+  constructor({ perQueue = 10, msPerRecord = 100 }: ScriptedSchedulerOptions) {
+    this.#options = { perQueue, msPerRecord };
   }
 
   get waiting(): number {
@@ -63,17 +61,18 @@ export class ScriptedScheduler implements Scheduler<Work> {
     return dropped;
   }
 
-  surplus(queue: string): number {
-    return Math.max(0, this.#queue(queue).waiting.length - this.#options.kept);
-  }
-
   shed(name: string, count: number): readonly Work[] {
     const queue = this.#queue(name);
     return queue.waiting.splice(Math.max(0, queue.waiting.length - count)).reverse();
   }
 
-  expectedWaitMs(queue: string, nowMs: number): number {
-    return Math.max(0, this.sleepsUntilMs - nowMs) + this.#queue(queue).waiting.length * this.#options.msPerRecord;
+  outlook(queue: string, nowMs: number): Outlook {
+    const perSecond = 1_000 / this.#options.msPerRecord;
+    return { queue, waiting: this.#queue(queue).waiting.length, perSecond, asleepMs: Math.max(0, this.sleepsUntilMs - nowMs) };
+  }
+
+  outlooks(nowMs: number): Outlook[] {
+    return [...this.#queues.keys()].map((queue) => this.outlook(queue, nowMs)).filter(({ waiting }) => waiting > 0);
   }
 
   #queue(name: string): { waiting: Work[]; started: number } {

@@ -1,4 +1,6 @@
+import type { Hex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
+import { concatHex, keccak256, stringToHex, toBytes } from "viem/utils";
 import { beforeAll, describe, expect, it } from "vitest";
 import { recoverAddress } from "../../../../services/ingress/adapters/recovery.ts";
 import { checkTimestamp, readProof } from "../../../../services/ingress/core/wallet-proof.ts";
@@ -36,6 +38,13 @@ const v = (by: string) => part(signature, 130, 132, by);
 const hex = (value: bigint) => value.toString(16).padStart(64, "0");
 const sOf = (text: string) => BigInt(`0x${text.slice(66, 130)}`);
 
+/** What EIP-191 has a wallet hash for its other versions: 0x19, the version, the version's data, the text. */
+const prefixed = (version: string, data: Hex): Hex =>
+  keccak256(concatHex(["0x19", `0x${version}`, data, stringToHex(timestamp)]));
+
+/** EIP-2098: the recovery id in the highest bit of s. */
+const compact = (text: string) => `0x${text.slice(2, 66)}${hex(sOf(text) + (text.endsWith("1c") ? 2n ** 255n : 0n))}`;
+
 it("recovers the known signer of a known text", () => {
   const known =
     "31043c2584b8f20d67c4d895f8e385e0d5c0ecb8bfb34e76874da4c27660c13d0cdbdf4bb9fe6473614d400e90a846ee25271f5a102a5c3162e3f84321a2113a";
@@ -48,44 +57,47 @@ describe("a signature", () => {
   const otherV = () => (signature.endsWith("1b") ? "1c" : "1b");
 
   it.each<[string, () => string]>([
-    ["as wallets make it", () => signature],
-    ["with a recovery id from 0", () => v(signature.endsWith("1b") ? "00" : "01")],
-    ["in upper-case hexadecimal", () => `0x${signature.slice(2).toUpperCase()}`],
+    ["G1 as wallets make it", () => signature],
+    ["G3 with a recovery id from 0", () => v(signature.endsWith("1b") ? "00" : "01")],
+    ["G7 in upper-case hexadecimal", () => `0x${signature.slice(2).toUpperCase()}`],
   ])("%s is believed", (_name, build) => {
     expect(judge({ "x-svc-eth-signature": build() })).toBe("believed");
   });
 
   it.each<[string, () => string | string[] | undefined, RegExp]>([
     ["that is missing", () => undefined, /is missing/],
-    ["that is given twice", () => [signature, signature], /given twice/],
-    ["that is empty", () => "", /65 bytes/],
-    ["that is not hexadecimal", () => part(signature, 10, 12, "zz"), /65 bytes/],
-    ["without 0x", () => signature.slice(2), /65 bytes/],
+    ["G25 that is given twice", () => [signature, signature], /given twice/],
+    ["G11 that is empty", () => "", /65 bytes/],
+    ["G12 that is not hexadecimal", () => part(signature, 10, 12, "zz"), /65 bytes/],
+    ["G8 without 0x", () => signature.slice(2), /65 bytes/],
     ["with 0X", () => part(signature, 0, 2, "0X"), /65 bytes/],
-    ["of 64 bytes, as EIP-2098 makes it", () => signature.slice(0, 130), /65 bytes/],
-    ["with a byte too much", () => `${signature}00`, /65 bytes/],
-    ["of a contract, longer", () => signature + "00".repeat(100), /65 bytes/],
-    ["with v = 29", () => v("1d"), /00, 01, 1b or 1c/],
-    ["with v = 37, as EIP-155 has it", () => v("25"), /00, 01, 1b or 1c/],
+    ["G4 of 64 bytes, as EIP-2098 makes it", () => compact(signature), /65 bytes/],
+    ["G10 whose v was dropped", () => signature.slice(0, 130), /65 bytes/],
+    ["G9 with a byte too much", () => `${signature}00`, /65 bytes/],
+    ["G24 of a contract wallet (ERC-6492), longer", () => signature + "00".repeat(100), /65 bytes/],
+    ["G6 with v = 29", () => v("1d"), /00, 01, 1b or 1c/],
+    ["G5 with v = 37, as EIP-155 has it", () => v("25"), /00, 01, 1b or 1c/],
     ["with v = 2", () => v("02"), /00, 01, 1b or 1c/],
-    ["with its s in the upper half", () => part(s(hex(order - sOf(signature))), 130, 132, otherV()), /lower half/],
-    ["with s = n + s", () => s(hex((sOf(signature) + order) % 2n ** 256n)), /lower half|another signer/],
+    ["G2 with its s in the upper half", () => part(s(hex(order - sOf(signature))), 130, 132, otherV()), /lower half/],
+    ["G16 with s = n + s", () => s(hex((sOf(signature) + order) % 2n ** 256n)), /lower half|another signer/],
     ["with s = n", () => s(hex(order)), /lower half/],
-    ["with s = 0", () => s(hex(0n)), /another signer/],
-    ["with r = 0", () => r(hex(0n)), /another signer/],
-    ["with r = n", () => r(hex(order)), /another signer/],
+    ["G14 with s = 0", () => s(hex(0n)), /another signer/],
+    ["G13 with r = 0", () => r(hex(0n)), /another signer/],
+    ["G15 with r = n", () => r(hex(order)), /another signer/],
     ["of the other recovery id", () => v(otherV()), /another signer/],
   ])("%s is refused", (_name, build, reason) => {
     expect(judge({ "x-svc-eth-signature": build() })).toMatch(reason);
   });
 
   it.each<[string, () => Promise<string>]>([
-    ["another text", () => account.signMessage({ message: "1795237201" })],
+    ["G23 another text", () => account.signMessage({ message: "1795237201" })],
     ["the text with a blank", () => account.signMessage({ message: `${timestamp} ` })],
     ["its bytes as a number", () => account.signMessage({ message: { raw: `0x${BigInt(timestamp).toString(16)}` } })],
-    ["the hash without the prefix of personal_sign", async () => account.sign({ hash: `0x${"ab".repeat(32)}` })],
+    ["G23 the hash without the prefix of personal_sign", () => account.sign({ hash: keccak256(toBytes(timestamp)) })],
+    ["G23 the text for a validator (EIP-191, version 0x00)", () => account.sign({ hash: prefixed("00", account.address) })],
+    ["G23 the text as a structure (EIP-191, version 0x01)", () => account.sign({ hash: prefixed("01", `0x${"11".repeat(32)}`) })],
     [
-      "typed data (EIP-712)",
+      "G23 typed data (EIP-712)",
       () =>
         account.signTypedData({
           domain: {},
@@ -94,7 +106,10 @@ describe("a signature", () => {
           message: { value: timestamp },
         }),
     ],
-    ["the same text by another account", () => privateKeyToAccount(`0x${"22".repeat(32)}`).signMessage({ message: timestamp })],
+    [
+      "G17 the same text by another account",
+      () => privateKeyToAccount(`0x${"22".repeat(32)}`).signMessage({ message: timestamp }),
+    ],
   ])("of %s proves nothing", async (_name, sign) => {
     expect(judge({ "x-svc-eth-signature": await sign() })).toBe("another signer");
   });
@@ -102,27 +117,27 @@ describe("a signature", () => {
 
 describe("an address", () => {
   it.each([
-    ["with its checksum", account.address],
-    ["in lower case", account.address.toLowerCase()],
-    ["in upper case", `0x${account.address.slice(2).toUpperCase()}`],
+    ["G18 with its checksum", account.address],
+    ["G18 in lower case", account.address.toLowerCase()],
+    ["G18 in upper case", `0x${account.address.slice(2).toUpperCase()}`],
   ])("%s is the same address", (_name, address) => {
     expect(judge({ "x-svc-eth-address": address })).toBe("believed");
   });
 
   it.each<[string, string | string[] | undefined, RegExp]>([
     ["missing", undefined, /is missing/],
-    ["given twice", [account.address, account.address], /given twice/],
+    ["G25 given twice", [account.address, account.address], /given twice/],
     ["without 0x", account.address.slice(2), /40 hexadecimal/],
     ["too short", account.address.slice(0, 41), /40 hexadecimal/],
     ["too long", `${account.address}0`, /40 hexadecimal/],
     ["two in one line", `${account.address}, ${account.address}`, /40 hexadecimal/],
-    ["the zero address", `0x${"0".repeat(40)}`, /another signer/],
-    ["somebody else's", `0x${"ab".repeat(20)}`, /another signer/],
+    ["G19 the zero address", `0x${"0".repeat(40)}`, /another signer/],
+    ["G17 somebody else's", `0x${"ab".repeat(20)}`, /another signer/],
   ])("%s is refused", (_name, address, reason) => {
     expect(judge({ "x-svc-eth-address": address })).toMatch(reason);
   });
 
-  it("that is zero is not what an impossible signature recovers to", () => {
+  it("G19 that is zero is not what an impossible signature recovers to", () => {
     const impossible = { "x-svc-eth-address": `0x${"0".repeat(40)}`, "x-svc-eth-signature": `0x${"0".repeat(130)}` };
     expect(judge(impossible)).toBe("another signer");
   });
@@ -141,11 +156,11 @@ describe("a timestamp", () => {
     "1795 237200",
     "١٧٩٥",
     "9".repeat(17),
-  ])("'%s' is refused for its form", (text) => {
+  ])("G20 '%s' is refused for its form", (text) => {
     expect(judge({ "x-svc-eth-timestamp": text })).toMatch(/401 .*UNIX seconds/);
   });
 
-  it("given twice, or not at all, is refused", () => {
+  it("G25 given twice, or not at all, is refused", () => {
     expect(judge({ "x-svc-eth-timestamp": [timestamp, timestamp] })).toMatch(/given twice/);
     expect(judge({ "x-svc-eth-timestamp": undefined })).toMatch(/is missing/);
   });
@@ -158,21 +173,22 @@ describe("a timestamp", () => {
     ["at the old edge", "1795236900", nowMs],
     ["at the far edge", "1795237500", nowMs],
     ["a second inside the old edge", "1795236901", nowMs],
-  ])("%s is in time", (_name, text, now) => {
+    ["a second ahead", "1795237201", nowMs],
+  ])("G20 %s is in time", (_name, text, now) => {
     expect(check(text, now)).toBeUndefined();
   });
 
   it.each([
-    ["past the old edge", "1795236899", nowMs],
+    ["G22 past the old edge", "1795236899", nowMs],
     ["past the far edge", "1795237501", nowMs],
     ["a millisecond past the old edge", "1795236900", nowMs + 1],
     ["of the epoch", "0", nowMs],
     ["of the year 5000", "95617584000", nowMs],
-  ])("%s is out of time", (_name, text, now) => {
+  ])("G20 %s is out of time", (_name, text, now) => {
     expect(check(text, now)?.body.message).toMatch(/UNIX seconds within 300 s/);
   });
 
-  it.each([String(nowMs), "1609462141000"])("in milliseconds (%s) is told the unit", (text) => {
+  it.each([String(nowMs), "1609462141000"])("G20 in milliseconds (%s) is told the unit", (text) => {
     expect(check(text)).toMatchObject({ status: 401, body: { message: expect.stringContaining("not milliseconds") } });
   });
 });

@@ -79,6 +79,26 @@ test("keeps what is due while there is no room, and releases it as soon as there
   expect(state.released).toEqual([0]);
 });
 
+test("lets others have their turn between the many that are due at once, and takes them from every partition alike", () => {
+  const { held, hold, state } = start();
+  const many = Array.from({ length: 1_000 }, () => 0);
+  hold(...many);
+  held.hold(
+    { ...partition, partition: 1 },
+    many.map((ms) => ({ timestampMs: aheadMs + ms })),
+    10,
+  );
+  const counts: number[] = [];
+  for (let turn = 0; turn < 2_000; turn++) {
+    const before = state.released.length;
+    vi.advanceTimersByTime(1);
+    if (state.released.length > before) counts.push(state.released.length - before);
+    if (state.released.length === 1_500) expect(state.emptied).toBe(0);
+  }
+  expect(counts).toEqual(Array.from({ length: 8 }, () => 250));
+  expect(state.emptied).toBe(2);
+});
+
 test("releases nothing of a partition that was lost, nor after the stop", () => {
   const { held, hold, state } = start();
   hold(0);

@@ -102,23 +102,6 @@ describe("the window of a partition", () => {
   });
 });
 
-describe("a window that holds records", () => {
-  test("says so until each of them is handed out or finished", () => {
-    const window = new PartitionWindow(0, 0);
-    expect(window.holding).toBe(false);
-    for (const offset of [0, 1, 2]) window.add(offset);
-    window.handOut(0, 10);
-    window.handOut(0, 10);
-    window.finish(1);
-    window.finish(1);
-    expect(window.holding).toBe(true);
-    window.handOut(2, 10);
-    expect(window.holding).toBe(false);
-    for (const offset of [0, 2]) window.finish(offset);
-    expect(window.holding).toBe(false);
-  });
-});
-
 describe("the budget of the process", () => {
   test.each([
     { limit: "records", bytes: 1, taken: 10 },
