@@ -82,8 +82,11 @@ export async function run(config: FetcherConfig, context: ServiceContext): Promi
     ports: {
       ...withCrashPoints(
         {
-          call: (refresh, { origin, url }) =>
-            api.call({ projectId: refresh.project_id, origin, path: tokenUrl(url, refresh.token_id).slice(origin.length) }),
+          call: (refresh, { origin, url }, mayStart) =>
+            api.call(
+              { projectId: refresh.project_id, origin, path: tokenUrl(url, refresh.token_id).slice(origin.length) },
+              mayStart,
+            ),
           deliver: (conclusion, wanted) => outbox.deliver(conclusion, wanted),
         },
         crashPoints,

@@ -27,6 +27,8 @@ export interface HttpServerOptions {
 const keepAliveTimeoutMs = 65_000;
 
 const checkIntervalMs = 1_000;
+/** How long a client that was refused may take to close, so that it reads the refusal instead of meeting a reset. */
+const lingerMs = 1_000;
 const jsonType = "application/json; charset=utf-8";
 
 /**
@@ -128,7 +130,11 @@ export class HttpServer {
       `content-length: ${Buffer.byteLength(text)}`,
       "connection: close",
     ];
+    // What it was told has to stay true, even if the rest of its body should come yet.
+    answer?.req.pause();
     socket.end(`${head.join("\r\n")}\r\n\r\n${text}`);
+    // Node waits for the client's end of the connection for ever, and what came of the body would be held as long.
+    setTimeout(() => socket.destroy(), lingerMs).unref();
   }
 }
 

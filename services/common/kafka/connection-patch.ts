@@ -1,6 +1,7 @@
 import { createRequire } from "node:module";
 
 interface BrokerPrototype {
+  isConnected(): boolean;
   connect(): Promise<void>;
   disconnect(): Promise<void>;
 }
@@ -37,7 +38,8 @@ function closeHalfOpen({ prototype }: { prototype: BrokerPrototype }): void {
     try {
       await connect.call(this);
     } catch (error) {
-      await this.disconnect();
+      // Only then: each time that a closed one is closed again, its socket keeps a listener more.
+      if (this.isConnected()) await this.disconnect();
       throw error;
     }
   };

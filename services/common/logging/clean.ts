@@ -57,5 +57,5 @@ export function withoutSecrets(line: string): string {
 /** A part of a key is enough to be one: messages are cut. */
 const secretForms = /amr_[0-9A-Za-z]{8,}|0x[0-9a-f]{130,}|(\bbearer +)[^\s"\\]+/gi;
 const userInformation = /:\/\/[^/\s"\\]*@/g;
-const queryValues = /\?[\w.~%[\]-]+=[^\s"\\]*/g;
+const queryValues = /\?[^\s"\\?=]*=[^\s"\\]*/g;
 const obeyed = /[\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;

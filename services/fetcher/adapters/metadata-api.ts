@@ -25,6 +25,8 @@ export interface Call {
 export interface MetadataApi {
   /** Never rejects: whatever goes wrong is a result. */
   call(call: Call): Promise<CallResult>;
+  /** `mayStart` is asked once there is a connection, for which a call may have to wait; when it says no, no call is made. */
+  call(call: Call, mayStart: () => boolean): Promise<CallResult | "abandoned">;
   /** Without those that still wait for a connection. */
   readonly underWay: number;
   /** Connections that are kept for the next calls. */
@@ -66,26 +68,36 @@ export function createMetadataApi(options: MetadataApiOptions): MetadataApi {
     },
   };
 
-  return {
-    call: (call) =>
-      new Promise((resolve) => {
-        const pool = poolOf(call);
-        pool.use((connection) => {
-          const exchange = new Exchange({
-            surroundings,
-            connection,
-            settled(ended, result, sound) {
-              deadlines.end(ended);
-              if (sound) pool.giveBack(connection);
-              else connection.destroy();
-              resolve(result);
-            },
-          });
-          // Not earlier: a host is not charged for a wait of ours.
-          deadlines.start(exchange);
-          connection.client.dispatch({ method: "GET", path: call.path, headers }, exchange);
+  function call(call: Call): Promise<CallResult>;
+  function call(call: Call, mayStart: () => boolean): Promise<CallResult | "abandoned">;
+  function call(call: Call, mayStart = (): boolean => true): Promise<CallResult | "abandoned"> {
+    return new Promise((resolve) => {
+      const pool = poolOf(call);
+      pool.use((connection) => {
+        if (!mayStart()) {
+          connection.destroy();
+          resolve("abandoned");
+          return;
+        }
+        const exchange = new Exchange({
+          surroundings,
+          connection,
+          settled(ended, result, sound) {
+            deadlines.end(ended);
+            if (sound) pool.giveBack(connection);
+            else connection.destroy();
+            resolve(result);
+          },
         });
-      }),
+        // Not earlier: a host is not charged for a wait of ours.
+        deadlines.start(exchange);
+        connection.client.dispatch({ method: "GET", path: call.path, headers }, exchange);
+      });
+    });
+  }
+
+  return {
+    call,
     get underWay() {
       return deadlines.size;
     },

@@ -169,7 +169,15 @@ export class Pipeline {
       return;
     }
     this.#ports.report.started(work, nowMs - work.offeredAtMs);
-    this.#unsettled.track(this.#ports.call(refresh, endpoint), (result) => this.#called(work, result));
+    const calling = this.#ports.call(refresh, endpoint, () => this.#mayAct(work));
+    this.#unsettled.track(calling, (result) => (result === "abandoned" ? this.#notCalled(work) : this.#called(work, result)));
+  }
+
+  /** The lease lapsed, or the partition went, while the call waited for a connection. */
+  #notCalled(work: Work): void {
+    this.#scheduler.finish(work, undefined, this.#clock.monotonicMs());
+    this.#takeBack(work);
+    this.#ports.wakeAfter(leaseRetryMs);
   }
 
   #called(work: Work, result: CallResult): void {

@@ -12,8 +12,8 @@ export type Delivery = "acknowledged" | "too_large" | "abandoned";
 
 /** What the pipeline needs of the world. */
 export interface PipelinePorts extends OverflowPorts {
-  /** Never rejects. */
-  call(refresh: TokenRefresh, endpoint: Endpoint & { ok: true }): Promise<CallResult>;
+  /** Never rejects. `mayStart` is asked at the last moment; `abandoned`: it said no, and no call was made. */
+  call(refresh: TokenRefresh, endpoint: Endpoint & { ok: true }, mayStart: () => boolean): Promise<CallResult | "abandoned">;
   /** `wanted` is asked before each try. */
   deliver(conclusion: Conclusion, wanted: () => boolean): Promise<Delivery>;
   /** Puts the records into the tier as they are. `abandoned` says nothing about each of them: some may be in it. */

@@ -105,6 +105,8 @@ function messagesOf(reader: Reader): FetchedMessage[] {
   const messages: FetchedMessage[] = [];
   while (batches.left >= shortestBatchBytes) {
     const length = batches.peekInt32(8);
+    // Damaged: it would lead back to itself.
+    if (length < 0) throw new RangeError("a batch of a negative length");
     // The last batch is cut where the answer is full: it comes whole with the next one.
     if (batches.left < batchPrefixBytes + length) break;
     readBatch(batches, messages);

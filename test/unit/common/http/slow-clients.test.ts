@@ -3,6 +3,7 @@ import { connect, type Socket } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Route } from "../../../../services/common/http/app.ts";
 import { UnreadAnswers } from "../../../../services/common/http/unread-answers.ts";
+import { waitFor } from "../../../support/wait-for.ts";
 import { exchange, type ServedApp, serveApp } from "./served-app.ts";
 
 const sockets: Socket[] = [];
@@ -59,6 +60,30 @@ describe("one slow client harms nobody:", () => {
     const slow = await Promise.all(drips.map((send) => open(port, { send })));
     expect(await status(port)).toBe(200);
     await Promise.all(slow.map(closed));
+  });
+
+  it("a request that was refused while its body came is over, whether its client goes on or does nothing at all", async () => {
+    const bodies: boolean[] = [];
+    const handle: Route<undefined>["handle"] = async (request) => {
+      bodies.push((await request.readJson(1_000)).ok);
+      return { status: 200, body: {} };
+    };
+    app = await serveApp([{ ...read, handle }], { server: { headersTimeoutMs: 100, requestTimeoutMs: 200 } });
+    const { port, metrics } = app;
+    const refused = async (send: string) => {
+      const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
+      sockets.push(socket);
+      socket.on("error", () => undefined).write(send);
+      await once(socket.resume(), "end");
+      return socket;
+    };
+    const late = `${post}Content-Length: 2\r\n\r\n{`;
+    const illFormed = `${post}Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\nzz\r\n`;
+    const [goesOn] = await Promise.all([late, late, illFormed].map(refused));
+    goesOn?.write("}");
+    const held = async () => (await metrics.text()).body;
+    await waitFor("the room given back", held, (text) => text.includes('http_body_bytes_held{service="test"} 0'));
+    expect(bodies).toEqual([false, false, false]);
   });
 
   it("a request that was answered before its body came is not answered a second time when the body never comes", async () => {

@@ -62,6 +62,7 @@ describe("no secret is shown:", () => {
     ["L5 a URL's user name alone", "GET https://t0ken@example.com/1", "t0ken"],
     ["L5 the query of a URL", "GET https://example.com/1?token=t0ken&a=b failed", "t0ken"],
     ["L5 both", "GET https://u:p4ss@example.com/1?token=t0ken", "p4ss"],
+    ["L5 a query whose first part has no value", "GET https://example.com/1?flag&token=t0ken", "t0ken"],
     ["L5 the query of a path", "GET /v1/things?cursor=t0ken", "t0ken"],
   ])("%s, in a field, a list, an error and a child's binding", (_name, text, secret) => {
     const places: Record<string, unknown>[] = [{ reason: text }, { list: [text] }, { err: new Error(text) }];

@@ -70,6 +70,22 @@ describe("a call", () => {
 });
 
 describe("connections", () => {
+  it("are not used by a call that waited for one until it might not be made any more", async () => {
+    const raw = await server(numbered);
+    const calls = api();
+    let mayStart = true;
+    const wanted = Array.from({ length: 60 }, (_, index) =>
+      calls.call({ projectId: 1, origin: raw.origin, path: `/${index}` }, () => mayStart),
+    );
+    mayStart = false;
+    const results = await Promise.all(wanted);
+    const abandoned = results.filter((result) => result === "abandoned").length;
+    expect(abandoned).toBeGreaterThan(40);
+    expect(raw.requests).toHaveLength(60 - abandoned);
+    mayStart = true;
+    expect(await calls.call({ projectId: 1, origin: raw.origin, path: "/later" }, () => mayStart)).toMatchObject({ ok: true });
+  });
+
   it("serve one call after the other", async () => {
     const raw = await server(numbered);
     const calls = api();

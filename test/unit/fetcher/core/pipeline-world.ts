@@ -54,7 +54,7 @@ export function world({ windowRecords = 30_000, ...options }: WorldOptions = {})
     endpointOk: true,
     windowFull: false,
   };
-  const calls: Open<TokenRefresh, CallResult>[] = [];
+  const calls: Open<TokenRefresh, CallResult | "abandoned">[] = [];
   const deliveries: Open<{ conclusion: Conclusion; wanted: () => boolean }, Delivery>[] = [];
   const moves: Open<MoveRequest, Delivery>[] = [];
   const moved: Move[] = [];

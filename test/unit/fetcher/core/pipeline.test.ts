@@ -228,6 +228,27 @@ describe("a call", () => {
     expect(calls).toHaveLength(2);
   });
 
+  it("that had to wait for a connection until its lease was over is made when the lease is back", async () => {
+    const { pipeline, calls, state, pass, finished } = world();
+    pipeline.take([recordOf(tokenRefresh(), 1)]);
+    state.mayAct = false;
+    await calls[0]?.end("abandoned");
+    expect(finished).toEqual([]);
+    state.mayAct = true;
+    pass(100);
+    expect(calls).toHaveLength(2);
+  });
+
+  it("that had to wait for a connection until its partition was lost is forgotten", async () => {
+    const { pipeline, calls, pass, scheduler, deliveries } = world();
+    pipeline.take([recordOf(tokenRefresh(), 1)]);
+    pipeline.lost([partition]);
+    await calls[0]?.end("abandoned");
+    pass(100);
+    expect(calls).toHaveLength(1);
+    expect([scheduler.waiting, scheduler.started, deliveries.length]).toEqual([0, 0, 0]);
+  });
+
   it("is not started without the lease, and is when it is back", () => {
     const { pipeline, state, calls, alarms } = world();
     state.mayAct = false;
