@@ -25,6 +25,10 @@ export class HeldBack {
     for (const newest of [this.#newestCalled, this.#newestLeft]) newest.forget(partitions);
   }
 
+  behindCalled({ positions }: Work): boolean {
+    return positions.some((position) => this.#newestCalled.beyond(position) > 0);
+  }
+
   holdsBack(work: Work, nowMs: number): boolean {
     const waitedMs = nowMs - work.offeredAtMs;
     if (waitedMs < shortestMs) return false;

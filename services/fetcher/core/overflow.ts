@@ -129,6 +129,11 @@ export class Overflow {
     if (!how.moved) this.#pace.called(this.#lookedAtMs);
   }
 
+  /** A record of its partition that is newer has been called. */
+  behindCalled(work: Work): boolean {
+    return this.#heldBack.behindCalled(work);
+  }
+
   lost(partitions: readonly TopicPartition[]): void {
     for (const partition of partitions) if (this.#paused.has(nameOf(partition))) this.#resume(partition);
     this.#heldBack.lost(partitions);

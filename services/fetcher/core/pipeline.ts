@@ -82,12 +82,24 @@ export class Pipeline {
     this.#overflow.lost(partitions);
   }
 
-  /** Starts nothing more; resolves when all that was started is acknowledged or abandoned. */
-  stop(): Promise<void> {
+  /** Starts nothing more; resolves when all that was started is acknowledged or abandoned, and what waits stands in nobody's way. */
+  async stop(): Promise<void> {
     this.#stopping = true;
     this.#overflow.stop();
-    this.#forget(this.#scheduler.drop(() => true));
-    return this.#unsettled.settled();
+    const waiting = this.#scheduler.drop(() => true);
+    await this.#unsettled.settled();
+    await this.#clear(waiting.filter((work) => this.#overflow.behindCalled(work)));
+    this.#forget(waiting);
+  }
+
+  /** These hold the low-water mark back below calls that were made: left there, the calls would be made again after the start. */
+  async #clear(works: readonly Work[]): Promise<void> {
+    const [tier] = this.#rules.tiers;
+    if (tier === undefined || works.length === 0) return;
+    const refreshes = works.map(({ refresh }) => refresh);
+    const wanted = (): boolean => works.every((work) => this.#mayAct(work));
+    const delivery = await this.#ports.move(refreshes, tier, wanted);
+    if (delivery === "acknowledged") for (const work of works) this.#leave(work, { moved: true });
   }
 
   #admit(record: DecodedRecord<TokenRefresh>): Work {

@@ -285,6 +285,20 @@ describe("a call", () => {
 });
 
 describe("a pipeline that stops", () => {
+  it("moves what waits below a call that was made, which would be made again, and nothing else", async () => {
+    const { pipeline, calls, deliveries, moves, finished } = world({ perQueue: 1 });
+    const refresh = (ordinal: number, firstQueuedAt: number) => tokenRefresh({ ordinal, first_queued_at: firstQueuedAt });
+    // The second of them was accepted first, and is called first.
+    pipeline.take([recordOf(refresh(0, 2), 10), recordOf(refresh(1, 1), 11), recordOf(refresh(2, 3), 12)]);
+    const stopping = pipeline.stop();
+    await calls[0]?.end(success());
+    await deliveries[0]?.end("acknowledged");
+    expect(moves.map(({ what }) => what.refreshes.map(({ ordinal }) => ordinal))).toEqual([[0]]);
+    await moves[0]?.end("acknowledged");
+    await stopping;
+    expect(offsetsOf(finished)).toEqual([11, 10]);
+  });
+
   it("starts nothing more and waits for what is under way to be acknowledged", async () => {
     const { pipeline, calls, deliveries, finished } = world({ perQueue: 1 });
     pipeline.take([recordOf(tokenRefresh({ ordinal: 0 }), 0), recordOf(tokenRefresh({ ordinal: 1 }), 1)]);
