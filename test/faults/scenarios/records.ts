@@ -37,7 +37,9 @@ async function copyEverything(world: World, times: number): Promise<Copying> {
   await consumer.run({
     autoCommit: false,
     eachBatch: async ({ batch, resolveOffset }) => {
-      const originals = batch.messages.filter(({ headers }) => headers?.[copyHeader] === undefined);
+      const originals = batch.messages.filter(
+        ({ headers }) => !(copyHeader in (headers ?? {}) || poisonHeader in (headers ?? {})),
+      );
       const copies = originals.flatMap((message) => Array.from({ length: times }, () => copyOf(message, batch.partition)));
       if (copies.length > 0) await producer.send({ topic: batch.topic, messages: copies });
       copied += copies.length;
