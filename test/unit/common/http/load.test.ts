@@ -4,7 +4,7 @@ import { afterEach, expect, it } from "vitest";
 import type { Answer } from "../../../../services/common/http/answer.ts";
 import type { Route } from "../../../../services/common/http/app.ts";
 import { waitFor } from "../../../support/wait-for.ts";
-import { exchange, type ServedApp, serveApp } from "./served-app.ts";
+import { exchange, read, type ServedApp, serveApp } from "./served-app.ts";
 
 let app: ServedApp;
 afterEach(() => app.server.close(0));
@@ -16,14 +16,6 @@ function held() {
   return { route, release: () => release.resolve({ status: 200, body: {} }) };
 }
 const quick: Route<undefined> = { method: "GET", path: "/", handle: () => ({ status: 200, body: {} }) };
-const read: Route<undefined> = {
-  method: "POST",
-  path: "/",
-  handle: async (request) => {
-    const body = await request.readJson(1_000);
-    return body.ok ? { status: 200, body: {} } : body.refusal;
-  },
-};
 
 async function gauge(name: string): Promise<number> {
   const { body } = await app.metrics.text();

@@ -60,3 +60,13 @@ export function exchange(port: number, bytes: string | Buffer, until?: RegExp): 
     socket.on("error", reject);
   });
 }
+
+/** Reads a body of at most a thousand bytes. */
+export const read: Route<undefined> = {
+  method: "POST",
+  path: "/",
+  handle: async (request) => {
+    const body = await request.readJson(1_000);
+    return body.ok ? { status: 200, body: {} } : body.refusal;
+  },
+};

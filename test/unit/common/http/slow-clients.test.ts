@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import type { Route } from "../../../../services/common/http/app.ts";
 import { UnreadAnswers } from "../../../../services/common/http/unread-answers.ts";
 import { waitFor } from "../../../support/wait-for.ts";
-import { exchange, type ServedApp, serveApp } from "./served-app.ts";
+import { exchange, read, type ServedApp, serveApp } from "./served-app.ts";
 
 const sockets: Socket[] = [];
 let app: ServedApp | undefined;
@@ -16,14 +16,6 @@ afterEach(async () => {
 const answer: Route<undefined> = { method: "GET", path: "/", handle: () => ({ status: 200, body: {} }) };
 /** More than the buffers of two kernels take. */
 const large: Route<undefined> = { method: "GET", path: "/large", handle: () => ({ status: 200, body: "x".repeat(32_000_000) }) };
-const read: Route<undefined> = {
-  method: "POST",
-  path: "/",
-  handle: async (request) => {
-    const body = await request.readJson(1_000);
-    return body.ok ? { status: 200, body: {} } : body.refusal;
-  },
-};
 
 async function open(port: number, options: { from?: string; send?: string } = {}): Promise<Socket> {
   const socket = connect({ port, host: "127.0.0.1", ...(options.from === undefined ? {} : { localAddress: options.from }) });
